@@ -1,4 +1,4 @@
-"""Audit a table of another program: its effective epsilon in a given metric, and the table repaired.
+"""Audit or repair a table of another program: its effective epsilon in a given metric.
 
     ratio = max over u != u', y of ln(P[u, y] / P[u', y]) / d(u, u'),    infinite if a zero is below a positive    (1)
 
@@ -31,9 +31,9 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
 from mechdesign.solvers.result import Progress, reporter
 
-ROW_SUM_TOLERANCE = 1e-6  # rows further than this from 1 are no rounding errors
-MOST_NORMALISED = 0.01  # of a row's sum: further off, something else than rounding is wrong
-UP_TO_ROUNDING = 1 + 2.0**-40  # of the claim: what tables of doubles at the claim may show above it
+ROW_SUM_TOLERANCE = 1e-6  # a larger deviation of a row sum from 1 is not due to rounding
+MAX_NORMALISED = 0.01  # deviation of a row sum from 1: a larger one has another cause, such as a column of labels
+UP_TO_ROUNDING = 1 + 2.0**-40  # times the claim: ratios of a table in doubles that is private at the claim
 
 Verdict = Literal["holds", "holds up to rounding", "broken"]
 
@@ -137,7 +137,7 @@ def audit(
 def audit_checked(
     table: CheckedTable, problem: DesignProblem, *, on_progress: Callable[[Progress], None] | None = None
 ) -> Audit:
-    """`audit` of a table that is checked already."""
+    """Audit a checked table."""
     rows, notes = table.rows, table.notes
     n, m = rows.shape
     edges = problem.edges
@@ -153,6 +153,7 @@ def audit_checked(
     if not infinite:
         ratio = true_scale(rows, problem.metric, problem.domain, at.value, count=count("exact ratio"))
     level, unit = problem.metric.stated_level(problem.domain.unit) or (None, None)
+    # A column with a zero and a positive entry rules secrets out for certain: its ratio is infinite.
     positive = (rows > 0).sum(axis=0)
     placed = m == problem.reports.size
     unplaced = f"loss: the table has {m} reports and the problem {problem.reports.size}; their places are unknown"
@@ -218,7 +219,7 @@ def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise
 
 
 def repair_checked(table: CheckedTable, problem: DesignProblem) -> xr.Dataset:
-    """`repaired` of a table that is checked already."""
+    """Repair a checked table."""
     rows = table.rows
     if rows.shape[1] != problem.reports.size:
         raise InputError(f"the problem has {problem.reports.size} reports", field="table", value=rows.shape[1])
@@ -228,7 +229,7 @@ def repair_checked(table: CheckedTable, problem: DesignProblem) -> xr.Dataset:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CheckedTable:
-    """A table (n, m) of rows that sum to 1, with the figures of their sums before they were divided, and notes."""
+    """A table (n, m) of rows that sum to 1, with the figures of their original sums, and notes."""
 
     rows: NDArray[np.float64]
     divided: str | None
@@ -247,9 +248,10 @@ def check_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normal
             notes.append(f"Secrets are taken in the order of the table: {listed(words)}.")
     rows = as_numbers(table, "table", problem.domain.points, problem.reports.points)
     _check_entries(rows, problem.domain.size)
+    # Correctly rounded: a plain sum over many reports would itself deviate by more than rounding of the entries.
     sums = np.array([math.fsum(row) for row in rows])
     farthest = int(np.argmax(abs(sums - 1)))
-    # Integers above 1 are counts of draws, which are divided without being asked to.
+    # Integers above 1 are counts of draws: dividing them by their sums loses nothing.
     are_counts = bool(rows.max() > 1 and (rows == np.floor(rows)).all())
     _check_sums(sums, farthest, are_counts=are_counts, normalise=normalise)
     divided = None
@@ -263,24 +265,26 @@ def check_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normal
 
 def _check_entries(rows: NDArray[np.float64], secrets: int) -> None:
     if rows.ndim != 2 or len(rows) != secrets:
-        message = f"the metric has {secrets} secrets"
-        raise InputError(message, field="table", value=f"shape {rows.shape}", remedy="give one row a secret, in order")
+        message = f"must have {secrets} rows, one for each secret of the metric"
+        raise InputError(
+            message, field="table", value=f"shape {rows.shape}", remedy="pass one row for each secret, in order"
+        )
     wrong = ~np.isfinite(rows) | (rows < 0)
     if wrong.any():
         row, column = (int(k) for k in np.argwhere(wrong)[0])
         value = f"{rows[row, column]!r}, {wrong.sum()} such entries"
-        raise InputError(f"row {row}, column {column} is no probability", field="table", value=value)
+        raise InputError(f"row {row}, column {column} is not a probability", field="table", value=value)
 
 
 def _check_sums(sums: NDArray[np.float64], farthest: int, *, are_counts: bool, normalise: bool) -> None:
-    """Refuse rows whose sums are not 1, unless they may be divided: then sums of 0, or far off without being counts."""
+    """Refuse rows whose sums are not 1; if rows are divided, sums of 0, and large deviations that are not counts."""
     deviation = abs(sums[farthest] - 1)
-    if normalise and not are_counts and sums.min() > 0 and deviation > MOST_NORMALISED:
+    if normalise and not are_counts and sums.min() > 0 and deviation > MAX_NORMALISED:
         raise InputError(
-            f"row {farthest} is more than 1 % from a sum of 1, which is no rounding",
+            f"row {farthest} deviates from a sum of 1 by more than 1 %, too much for rounding",
             field="table",
             value=f"{sums[farthest]:.6g}",
-            remedy="is a column or a line of labels among the numbers? counts are divided without being asked",
+            remedy="remove columns or lines of labels; counts are divided automatically",
         )
     is_off = deviation > ROW_SUM_TOLERANCE and not (are_counts or normalise)
     if is_off or not sums.min() > 0:

@@ -40,8 +40,8 @@ from mechdesign.solvers.solve import SOLVERS, rebuilt_program
 
 OF_A_MAP = "levels of the map"  # what a device map is rebuilt from
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
-_EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables that say too little
-_HDF5 = b"\x89HDF"  # what a NetCDF file begins with
+_EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables without the data to rebuild their claim
+_HDF5 = b"\x89HDF"  # first bytes of a NetCDF file
 OnProgress = Callable[[Progress], None] | None
 Check = Callable[[MechanismFile, Any], tuple[list[str], bool | None]]
 CHECKS: Registry[Check] = Registry("objective checks")  # of programs that are not `Coupled`, by name
@@ -84,6 +84,7 @@ def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) ->
     problem, multipliers, dual = program.problem, mechanism["multiplier"].values, mechanism["dual"].values
     if multipliers.shape != rows.limit.shape or not (np.isfinite(multipliers).all() and np.isfinite(dual).all()):
         return False
+    # Multipliers are untrusted: projected onto the dual cone, any numbers give a valid bound, at worst a poor one.
     admissible = project_dual(multipliers, rows.share)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     folded = rows.fold_down(program.base_cost(), admissible)
@@ -111,7 +112,7 @@ def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, priced: bool
         return None
     if follows is False:
         return "it does not follow from the stored multipliers"
-    return "it rests on constraints that a file cannot hold" if priced else "its pricing was left out"
+    return "it depends on constraints that a file cannot hold" if priced else "its pricing was skipped"
 
 
 def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> list[str]:
@@ -338,7 +339,7 @@ def _check_program(file: MechanismFile) -> tuple[list[str], bool | None]:
     # A position draws means of rows, which limits and bounds between centres say nothing about.
     if file.positions is not None and not between_positions and (has_objective or "lower_bound" in attrs):
         return [f"position_claim: limits and bounds of {name} are of rows, and no row is drawn alone"], None
-    # The objective decides how limits and bound are checked: without it another check would take its place.
+    # The objective decides how limits and bound are checked. A forged file without it would get the weaker check.
     if has_objective and "objective" not in attrs:
         return ["objective: is missing"], None
     return check_objective(file) if "objective" in attrs else ([], _check_bound(file))
@@ -351,7 +352,7 @@ def _check_bound(file: MechanismFile) -> bool | None:
     if "dual" not in mechanism or not np.isfinite(mechanism["dual"].values).all():
         return False
     loss = loss_matrix(mechanism)
-    # Any anchors give a bound. Reports that lie on the secrets do not show which ones the design took.
+    # Any anchors give a valid bound, so trying two choices is safe. Which ones the design used is not stored.
     choices = [np.argmin(loss, axis=0)]
     if file.same_places:
         choices.insert(0, np.arange(domain.size))
@@ -371,7 +372,7 @@ FILE_KINDS: Registry[FileKind] = Registry(
 
 
 def file_kind(source: Any) -> FileKind | None:
-    """The kind of an object, or of the file at a path; None for Datasets and NetCDF files."""
+    """The kind of an object or of a file; None for Datasets and NetCDF files."""
     if isinstance(source, xr.Dataset):
         return None
     kinds = FILE_KINDS.values()

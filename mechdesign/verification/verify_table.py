@@ -7,8 +7,9 @@ nats long, and every y
     P(y|u) <= e^d P(y|v)   and   P(y|v) <= e^d P(y|u),
 
 and the edges connect all secrets. Then P(y|u) <= e^D P(y|v) for all u, v, with D the length of the shortest path:
-multiply along it. k reports cost k times as much. e^d is replaced by a number below it: 1 + t <= e^t, so
-(1 + d / 2^K)^(2^K) <= e^d; K squarings, each rounded down.
+multiply along it. k reports cost k times as much. e^d is replaced by a lower bound: 1 + t <= e^t, so
+(1 + d / 2^K)^(2^K) <= e^d                                                                                       (1)
+by K squarings, each rounded down.
 
 Claim (`check_metric`). Metric and domain are data of the file, compared with the table in exact fractions; the sentence
 that is printed is put together from them. T is the multiplier of the metric, E its epsilon, B the largest of its
@@ -40,7 +41,7 @@ Trusted: coordinates, unit, place on Earth; that lengths are integrals, and a le
 neighbours if cells are masked; lengths that are the claim themselves: `mechdesign verify` rebuilds these. Losses, names
 and the checksum of the mechanism's file are repeated as they stand.
 
-Exit code: 0 proved, 1 refused, 2 no such table, or interrupted. It needs Python 3.10 alone. Cost: 0.2 microseconds for
+Exit code: 0 proved, 1 refused, 2 not a table, or interrupted. It needs Python 3.10 alone. Cost: 0.2 microseconds for
 each of 2 e m inequalities, 4 for a Euclidean pair without an edge, 30 to 3,000 for each cell and report of positions.
 """
 
@@ -109,16 +110,16 @@ ON_CIRCLE = 2.0**-37  # of a radius: how far off a circle a point may be that is
 
 Integers = list[list[int]]
 Point = tuple[float, ...]
-# What working on a file of another shape raises: it is no table then.
+# Raised by code that reads a file of another shape: the file is not a table then.
 BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError)
 
 
 class BadInput(Exception):
-    """Not a table of this kind: nothing can be said about it."""
+    """The file is not a table of this kind, so that nothing is proved or refused."""
 
 
 class Refused(Exception):
-    """A table that was altered."""
+    """The table was altered."""
 
 
 class Edge(NamedTuple):
@@ -163,7 +164,7 @@ def read_csv(path: str | Path) -> TableFile:
     table, description = _bytes(path), _sealed_bytes(f"{path}{BESIDE}")
     header = _json(description.decode())
     if header["table_sha256"] != hashlib.sha256(table).hexdigest():
-        raise Refused(f"the table is not the one that its {BESIDE} tells of: altered, or cut short")
+        raise Refused(f"the checksum of the table differs from its {BESIDE}: altered, or cut short")
     if CONTROL_CHARACTERS.search(description) or CONTROL_CHARACTERS.search(table):
         raise BadInput("holds control characters")
     return _from_csv(header, table.decode())
@@ -190,6 +191,7 @@ def _bytes(path: str | Path) -> bytes:
 def _sealed_bytes(path: str | Path) -> bytes:
     """The bytes of a file whose last line is the SHA-256 of the lines before it."""
     data = _bytes(path)
+    # The checksum detects damage, not intent: whoever changes a file can compute it again.
     start = data.rfind(b"\n", 0, len(data) - 1) + 1
     digest = hashlib.sha256(data[:start]).hexdigest()
     if data[start:] != b'"content_sha256": "%s"}\n' % digest.encode():
@@ -198,7 +200,7 @@ def _sealed_bytes(path: str | Path) -> bytes:
 
 
 def _json(text: str) -> Any:
-    """JSON in which no name stands twice, at any depth, and every number is finite."""
+    """JSON with unique names at any depth and finite numbers."""
     return json.loads(
         text, object_pairs_hook=_unique_names, parse_int=_whole, parse_float=_number, parse_constant=_number
     )
@@ -206,12 +208,13 @@ def _json(text: str) -> Any:
 
 def _unique_names(pairs: list[Any]) -> dict[str, Any]:
     if len(dict(pairs)) < len(pairs):
-        raise BadInput(f"a name is said twice among {[name for name, _ in pairs]}")
+        raise BadInput(f"duplicate name among {[name for name, _ in pairs]}")
     return dict(pairs)
 
 
 def _whole(text: str) -> int:
     """An integer in plain decimal: no plus, blank or leading zero that another reader could take otherwise."""
+    # int() would also accept underscores, blanks and digits of other scripts, which other readers take otherwise.
     digits = text.removeprefix("-")
     plain = digits.isascii() and digits.isdigit() and len(digits) <= DIGITS
     if not (plain and (digits[0] != "0" or digits == "0")):
@@ -237,10 +240,10 @@ def _from_csv(header: dict[str, Any], text: str) -> TableFile:
     if has_sums:
         expected.append("row_sum")
     if columns != expected or header["format"] != FORMAT:
-        raise BadInput("another format, or the columns are not secret, ..., report, ..., probability, mass")
+        raise BadInput("unknown format, or columns other than secret, ..., report, ..., probability, mass")
     n, width = header["secrets"], header["reports"]
     if len(body) != n * width:
-        raise BadInput(f"some rows only: not every report of every secret is there, {len(body)} of {n} x {width} lines")
+        raise BadInput(f"incomplete: {len(body)} of {n} x {width} lines, one for each secret and report")
     reports = [[str(y), *line.split(",")[report + 1 : probability]] for y, line in enumerate(body[:width])]
     rows: Integers = []
     sums: list[int] = []
@@ -253,7 +256,9 @@ def _from_csv(header: dict[str, Any], text: str) -> TableFile:
         total = _whole(end[0]) if has_sums else ROW_SUM
         shares = [[repr(mass / total), str(mass)] for mass in masses]
         if entries != [[*secret, *place, *share, *end] for place, share in zip(reports, shares, strict=True)]:
-            raise BadInput(f"secret {u}: not in turn, not at the same places throughout, or another probability")
+            raise BadInput(
+                f"secret {u}: rows out of order, coordinates that change, or a probability other than mass / sum"
+            )
         secret_points.append([_number(at) for at in secret[1:]])
         rows.append(masses)
         sums.append(total)
@@ -265,7 +270,7 @@ def _from_csv(header: dict[str, Any], text: str) -> TableFile:
 def _from_json(header: dict[str, Any]) -> TableFile:
     lists = [header.pop(name) for name in ("mass", "edge", "secret_points", "report_points")]
     if header["format"] != FORMAT or any(type(each) is not list for each in lists):
-        raise BadInput("another format, or no lists of masses, edges and coordinates")
+        raise BadInput("unknown format, or masses, edges and coordinates are not lists")
     masses, edges, secret_points, report_points = lists
     rows = [[_whole(mass) for mass in row.split(" ")] for row in masses]
     return _checked(header, "2^62", rows, [ROW_SUM] * len(rows), edges, secret_points, report_points)
@@ -282,10 +287,10 @@ def _checked(
 ) -> TableFile:
     """The table of these parts, if they are as many and of the types that the header says."""
     if header["claim"]["denominator"] != divisor:
-        raise BadInput("the claim does not say what masses are divided by")
+        raise BadInput(f"the denominator of the claim is not {divisor}")
     for name in TEXTS:
         if not isinstance(header.get(name), str):
-            raise BadInput(f"{name} is not said")
+            raise BadInput(f"missing field: {name}")
     _check_unit(header["unit"])
     counts = [header[name] for name in ("secrets", "reports", "edges")]
     if any(type(count) is not int or count < 1 for count in counts):
@@ -293,7 +298,7 @@ def _checked(
     n, m, e = counts
     there = (len(rows), len(edges), len(secret_points), len(report_points))
     if there != (n, e, n, m) or any(len(row) != m for row in rows):
-        raise BadInput(f"not the {n} x {m} masses and {e} edges that it speaks of, or not as many coordinates")
+        raise BadInput(f"expected {n} x {m} masses, {e} edges and as many coordinates as secrets and reports")
     coordinates = header.get("coordinates")
     for points in (secret_points, report_points):
         _check_points(points, coordinates)
@@ -314,7 +319,7 @@ def _check_points(points: list[Any], coordinates: Any) -> None:
     axes = {len(point) for point in points}
     types = {type(at) for point in points for at in point}
     if len(axes) > 1 or not axes <= AXES.get(coordinates, set()) or not types <= {int, float}:
-        raise BadInput("coordinates are not 1 to 3 numbers for every place, or 4 where degrees are said")
+        raise BadInput("a place must have 1 to 3 coordinates, or 4 with longitude and latitude")
 
 
 def _edges(listed: list[Any], n: int) -> list[Edge]:
@@ -322,12 +327,13 @@ def _edges(listed: list[Any], n: int) -> list[Edge]:
     edges: dict[tuple[int, int], Edge] = {}
     for tail, head, digits in listed:
         if [type(tail), type(head), type(digits)] != [int, int, str] or digits != float.fromhex(digits).hex():
-            raise BadInput(f"an edge is two integers and an exact float in hex, not {[tail, head, digits]!r}")
+            raise BadInput(f"an edge must be two integers and an exact float in hex, got {[tail, head, digits]!r}")
         nats = float.fromhex(digits)
+        # One edge for a pair of secrets: of two lengths, different readers could take different ones.
         pair = (min(tail, head), max(tail, head))
         # Digits of a number that is neither negative, inf nor nan begin with 0.
         if not 0 <= pair[0] < pair[1] < n or digits[0] != "0" or pair in edges:
-            raise BadInput(f"no edge can go from {tail} to {head} over {nats} nats, or a second one")
+            raise BadInput(f"invalid or duplicate edge from {tail} to {head} of {nats} nats")
         edges[pair] = Edge(tail, head, nats)
     return list(edges.values())
 
@@ -366,6 +372,7 @@ def breaches(rows: Integers, sums: list[int], edges: list[Edge]) -> list[tuple[i
     for tail, head, nats in edges:
         bound = bounds[nats]
         for u, v in ((tail, head), (head, tail)):
+            # Rows mostly share the sum 2^62: dividing by the common factor leaves small multipliers.
             shared = math.gcd(sums[u], sums[v])
             left = (sums[v] // shared) << max(bound.shift, 0)
             right = (bound.numerator * (sums[u] // shared)) << max(-bound.shift, 0)
@@ -379,6 +386,7 @@ def breaches(rows: Integers, sums: list[int], edges: list[Edge]) -> list[tuple[i
 def lower_bound(nats: float) -> ExpBound:
     """A bound <= e^nats. The double is taken as the exact number it is."""
     p, q = min(nats, LONGEST).as_integer_ratio()
+    # (1) in fixed point of 320 bits: 1 + d / 2^K, then K squarings. Every shift drops bits: the bound only falls.
     value = (1 << WORKING_BITS) + (p << WORKING_BITS) // (q << SQUARINGS)
     for _ in range(SQUARINGS):
         value = value * value >> WORKING_BITS
@@ -392,6 +400,7 @@ def connected(n: int, edges: list[Edge]) -> bool:
     for tail, head, _ in edges:
         neighbours[tail].append(head)
         neighbours[head].append(tail)
+    # Without a path between two secrets nothing bounds their ratio, however many edges hold.
     seen, waiting = {0}, [0]
     while waiting:
         fresh = set(neighbours[waiting.pop()]) - seen
@@ -411,7 +420,7 @@ class Metric:
         self.scale = data["multiplier"]
         numbers = all(type(value) in (int, float) and 0 <= value <= HIGHEST for value in [*levels, self.scale])
         if self.kind not in KINDS or not numbers or type(self.stencil) is not int:
-            raise BadInput(f"the metric, {str(self.kind)[:50]}, is none that this program knows")
+            raise BadInput(f"unknown metric: {str(self.kind)[:50]}")
         self.rate = Fraction(self.most) * Fraction(self.scale)
 
     def words(self, unit: str, *, path: str | None = None) -> str:
@@ -445,12 +454,14 @@ class ExactLimit:
 
     def __init__(self, table: TableFile, rate: Fraction, *, by_distance: bool) -> None:
         self._points: list[tuple[int, ...]] = []
+        # Doubles are exact fractions with denominators that are powers of 2, so one common denominator is the largest.
         fine = 1
         if by_distance:
             fine = max(at.as_integer_ratio()[1] for at in chain(*table.points))
             self._points = [tuple(int(Fraction(at) * fine) for at in point) for point in table.points]
         self._by_distance = by_distance
         self.grain = max(nats.as_integer_ratio()[1] for _, _, nats in table.edges)
+        # length / grain <= rate |p - q| / fine, squared: length^2 q <= p |p - q|^2 in integers.
         self._p, self._q = ((rate * self.grain / fine) ** 2).as_integer_ratio()
 
     def length(self, nats: float) -> int:
@@ -472,7 +483,7 @@ def check_metric(table: TableFile, claim: dict[str, Any]) -> list[str]:
     """
     metric, domain = Metric(claim["metric"]), claim["domain"]
     if domain["unit"] != table.header["unit"]:
-        return [f"the claim is in nats per {domain['unit']}, and the coordinates are in {table.header['unit']}"]
+        return [f"the claim is in nats per {domain['unit']} but the coordinates are in {table.header['unit']}"]
     if domain["kind"] == "grid" and lattice(table.points, domain) is None:
         return [f"the coordinates are not those of different cells of a {_grid(domain)}"]
     if metric.kind == "discrete":
@@ -502,9 +513,11 @@ def check_eikonal(table: TableFile, claim: dict[str, Any]) -> list[str]:
     metric, domain = Metric(claim["metric"]), claim["domain"]
     steps = STENCILS.get((len(table.points[0]), metric.stencil))
     if domain["kind"] != "grid" or steps is None:
-        return [f"no places have a graph of {metric.stencil} neighbours but those of a grid"]
+        return [f"a metric of {metric.stencil} neighbours needs a grid"]
+    # An integral of a level of at most B along a straight line is at most B |p - q|.
     limit = ExactLimit(table, metric.rate, by_distance=True)
     lengths, faults = _bounded_lengths(table, limit, is_positive=metric.rate > 0)
+    # In a masked grid an edge may be missing because its line leaves the area: neighbours are trusted then.
     if faults or math.prod(domain["shape"]) > len(table.points):
         return faults
     cells = _cells(table, claim)
@@ -527,7 +540,7 @@ def _bounded_lengths(
     for u, v, nats in table.edges:
         lengths[u][v] = lengths[v][u] = limit.length(nats)
         if limit.is_exceeded(lengths[u][v], u, v) or (is_positive and nats == 0):
-            return lengths, [f"the edge from {u} to {v} is {nats} nats long, which is not what the claim says"]
+            return lengths, [f"the edge from {u} to {v} is {nats} nats long, which the claim does not allow"]
     return lengths, []
 
 
@@ -541,19 +554,21 @@ def _check_lengths(table: TableFile, claim: dict[str, Any], limit: ExactLimit) -
     if faults:
         return faults
     cells = _cells(table, claim)
+    # If every pair has an edge, the lengths of edges are the distances.
     if all(len(near) == len(cells) - 1 for near in lengths):
         return []
     order = sorted(range(len(cells)), key=cells.__getitem__)
     for place, u in enumerate(order):
         path = {u: 0}
         last: dict[tuple[int, ...], int] = {}  # by direction
+        # One pass in the order of cells: paths to all secrets before v are known when v is reached.
         for v in order[place + 1 :]:
             direction = _direction(cells[u], cells[v])
             middles = chain([u], [last[direction]] if direction in last else [], lengths[v])
             joined = (path[w] + lengths[v][w] for w in middles if w in path and w in lengths[v])
             found = next((length for length in joined if not limit.is_exceeded(length, u, v)), None)
             if found is None:
-                return [f"no edges join {u} and {v} as closely as the claim says"]
+                return [f"no path of edges from {u} to {v} is as short as the claim"]
             path[v] = found
             last[direction] = v
     return []
@@ -575,6 +590,7 @@ def lattice(points: list[Point], domain: dict[str, Any]) -> list[tuple[int, ...]
     cells = []
     for point in points:
         places = [(at - low) / side - 0.5 for at, low, side in zip(point, origin, sides, strict=True)]
+        # Coordinates of a grid are products of doubles: they may be off by their rounding, not by 1e-6 of a cell.
         cell = tuple(map(round, places))
         cells.append(cell)
         if any(abs(at - k) > 1e-6 or not 0 <= k < n for at, k, n in zip(places, cell, shape, strict=True)):
@@ -628,11 +644,13 @@ def check_posterior_limits(table: TableFile, claim: dict[str, Any]) -> list[str]
         name, (over, under) = limit_sentence(cap, table), _limit(cap, table)
         people = cap["people"]
         if any(total != ROW_SUM for total in table.sums) or claim["positions"] is not None:
-            return ["limits on discs are about rows that sum to 2^62 and are drawn alone, not as means at positions"]
+            return ["limits on discs need rows that sum to 2^62, and no claim about positions"]
         weighted = [[count * mass for mass in row] for count, row in zip(people, table.rows, strict=True)]
+        # Proportional to the posterior of every report: N(u) A(u, y), in integers of any size.
         totals = list(map(sum, zip(*weighted, strict=True)))
         for disc in discs_of(cap, table, weighted):
             right, left = over, under
+            # under inside <= over total p(B), p(B) = people of the disc / all people, multiplied by all people.
             if "factor" in cap:
                 right, left = over * sum(people[u] for u in disc), under * sum(people)
             inside = map(sum, zip(*(weighted[u] for u in disc), strict=True))
@@ -651,15 +669,17 @@ def _limit(cap: dict[str, Any], table: TableFile) -> tuple[int, int]:
     over, under = cap[kind]
     people, radius = cap["people"], cap["radius"]
     if set(cap) != {"radius", "centres", "people", kind}:
-        raise BadInput("a limit on discs has a radius, centres, people, and either a share or a factor, and no more")
+        raise BadInput(
+            "a limit on discs must have radius, centres, people, and either share or factor, and nothing else"
+        )
     whole = [type(number) for number in (*people, over, under)] == [int] * (len(table.rows) + 2)
     if not whole or type(radius) not in (int, float):
-        raise BadInput("people and limits are not integers, people one for each secret, or the radius is no number")
+        raise BadInput("people and limits must be integers, people one for each secret, and the radius a number")
     if min(people) < 0 or not 0 < sum(people) < 1 << 32:
-        raise BadInput("people are not from 0 on, or not at least one and fewer than 2^32 together")
+        raise BadInput("people must not be negative, and must sum to between 1 and 2^32 - 1")
     in_order = over > under if kind == "factor" else over < under
     if not (0 < min(over, under) <= max(over, under) < 1 << 16 and in_order):
-        raise BadInput("a share is not between 0 and 1, a factor is not above 1, or a number is not below 2^16")
+        raise BadInput("a share must be between 0 and 1, a factor above 1, and their numbers below 2^16")
     if not 0 < radius < HIGHEST or cap["centres"] not in ("places", "anywhere", "area"):
         raise BadInput("no discs of this kind")
     return over, under
@@ -695,6 +715,7 @@ def _sets_by_area(sides: list[float], radius: float, weighted: Integers) -> set[
     a, b = sides
     # 0, if one cell is larger than the disc, makes the slice all cells: nothing is proved then.
     count = math.floor(math.pi * (radius / a) * (radius / b))
+    # The limit on the largest N(u) A(u, y) implies it for any other set of as many cells.
     columns = zip(*weighted, strict=True)
     return {frozenset(sorted(range(len(weighted)), key=column.__getitem__)[-count:]) for column in columns}
 
@@ -707,6 +728,7 @@ def _crossings(points: list[Point], radius: float) -> list[Point]:
         if apart > 2 * radius:
             continue
         middle = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
+        # Half the chord through the two centres, from Pythagoras; on one axis the interval about their middle.
         high = math.sqrt(max(radius**2 - apart**2 / 4, 0.0))
         aside: Point = (0.0,)
         if len(p) == 2:
@@ -767,17 +789,18 @@ def check_positions(table: TableFile, claim: dict[str, Any]) -> list[str]:
     metric, cells = Metric(claim["positions"]["metric"]), lattice(table.points, claim["domain"])
     sides = set(claim["domain"]["cell"])
     if not cells or len(cells[0]) != 2 or len(sides) > 1 or metric.kind not in ("euclidean", "eikonal"):
-        return ["the claim about positions is not about squares on a plane, and a metric with a level"]
+        return ["a claim about positions needs square cells on a plane, and a metric with a level"]
     if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
-        raise BadInput("a patch is nine integers and four or sixteen exact floats in hex")
+        raise BadInput("a patch must be nine integers and four or sixteen exact floats in hex")
+    # Rows around a cell are rebuilt, not trusted: with others the mean that is drawn would not be the claimed spline.
     rows = _rows_around(cells)
     levels = [[float.fromhex(level) for level in patch[9:]] for patch in patches]
     if rows != [patch[:9] for patch in patches]:
-        return ["the rows around a cell are not those of the claim about positions"]
+        return ["the rows around a cell differ from those of the claim about positions"]
     if not all(0 < level <= metric.rate for level in chain(*levels)):
-        return ["the claim about positions is about lower levels"]
+        return ["the level of a cell is not positive, or above that of the claim about positions"]
     if any(total != ROW_SUM for total in table.sums):
-        return ["the claim about positions is about rows that sum to 2^62"]
+        return ["a claim about positions needs rows that sum to 2^62"]
     broken = steep_pairs(table.rows, rows, levels, sides.pop())
     if broken:
         u, y = broken[0]
@@ -804,13 +827,16 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
     """
     broken = []
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
-        corners = _own_levels([int(Fraction(each) * Fraction(side) * ONE) for each in level])
+        # Levels rounded down to integers: a lower level only makes the condition stricter.
+        corners = _corner_levels([int(Fraction(each) * Fraction(side) * ONE) for each in level])
         fine = _halved([masses[row] for row in around])
         suspects: set[int] = set()
         for (i, j), quarter in zip(QUARTERS, corners, strict=True):
+            # First at a constant level, the least of the quarter: cheap, and enough for nearly all reports.
             least = min(chain(*quarter))
             for shape in CONES:
                 suspects.update(steep_reports([fine[i + k // 3][j + k % 3] for k in shape], least))
+        # The others get the full coefficients, on all four quarters.
         for y in sorted(suspects):
             parts = [[[at[y] for at in row[j : j + 3]] for row in fine[i : i + 3]] for i, j in QUARTERS]
             if not all(gentle(part, quarter) for part, quarter in zip(parts, corners, strict=True)):
@@ -818,7 +844,7 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
     return broken
 
 
-def _own_levels(z: list[int]) -> list[Integers]:
+def _corner_levels(z: list[int]) -> list[Integers]:
     """Four times the levels at the corners (2, 2) of each quarter, from those of the cell (4,) or of its quarters."""
     if len(z) == 4:
         a, b, c, d = z
@@ -830,6 +856,7 @@ def _own_levels(z: list[int]) -> list[Integers]:
 def _halved(nine: Integers) -> list[Integers]:
     """16 times the masses of the same spline in the 4 x 4 cells of half the side, in and around a cell."""
 
+    # A half cell is 3/4 of its cell and 1/4 of the neighbour along each axis: weights 9, 3, 3, 1 of 16.
     def mean(c: list[int], a: list[int], b: list[int], d: list[int]) -> list[int]:
         return [9 * p + 3 * (q + r) + s for p, q, r, s in zip(c, a, b, d, strict=True)]
 
@@ -847,6 +874,7 @@ GRADIENTS: dict[int, Callable[..., tuple[int, int, int]]] = {
 
 def steep_reports(lists: Integers, level: int) -> list[int]:
     """The reports whose gradient at a corner, the middle of an edge or the node is above a level, in units of WHOLE."""
+    # |grad|^2 <= (level value)^2 without a root; both sides are integers.
     triples = enumerate(map(GRADIENTS[len(lists)], *lists))
     return [y for y, (across, along, value) in triples if (across**2 + along**2) * WHOLE**2 > (level * value) ** 2]
 
@@ -889,20 +917,21 @@ CHECKS = (check_metric, check_positions, check_posterior_limits, check_rows, che
 
 
 def faults_of(table: TableFile) -> list[str]:
-    """Why the claims of a table are not proved; empty if they are."""
+    """Reasons why the claims of a table are not proved; empty if they are."""
     claim = table.header["claim"]
     return [fault for check in CHECKS for fault in check(table, claim)]
 
 
 def say(line: str) -> None:
     """Print 2,000 characters of a line at most, escaped if they are not printable, or not on this terminal."""
+    # Texts of an untrusted file could otherwise move the cursor and rewrite lines above.
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line[:2000])
     encoding = sys.stdout.encoding or "ascii"
     print(shown.encode(encoding, "backslashreplace").decode(encoding), flush=True)
 
 
 def _summary(table: TableFile) -> list[str]:
-    """Print the claims and what is checked; the lines that refuse the table, or the one that says what is proved."""
+    """Print the claims and the checks; return the lines that refuse the table, or the one that states the proof."""
     claim = table.header["claim"]
     placed = claim["positions"] is not None
     if placed:
@@ -917,9 +946,9 @@ def _summary(table: TableFile) -> list[str]:
     low, high = min(nats for _, _, nats in table.edges), max(nats for _, _, nats in table.edges)
     say(f"lengths:  {low!r} to {high!r} nats: between the ends of an edge a report changes odds by e^{high!r} at most")
     if high > LONGEST:
-        say("warning:  the longest edge hides nothing: no two probabilities of a table are so far apart")
-    people = "; how many people live where" if claim.get("caps") else ""
-    say(f"trusted:  coordinates and their unit; lengths and pairs as far as the claim does not tell them{people}")
+        say("warning:  the longest edge protects nothing: no two probabilities of a table differ by so much")
+    people = "; the number of people at each place" if claim.get("caps") else ""
+    say(f"trusted:  coordinates and their unit; lengths and pairs that the claim does not determine{people}")
     faults = faults_of(table)
     if faults:
         return [f"refused:  {fault}" for fault in faults]
@@ -930,17 +959,17 @@ def _summary(table: TableFile) -> list[str]:
 
 
 def main(argv: list[str]) -> int:
-    """Print the claims of a table, and what is wrong or proved; 0 proved, 1 refused, 2 no such table."""
+    """Print the claims of a table and the verdict. Return 0 if proved, 1 if refused, 2 if it is not a table."""
     if len(argv) != 1:
         say("usage: python verify_table.py TABLE.json or TABLE.csv")
         return 2
     try:
         lines = _summary(read(argv[0]))
     except BadInput as error:
-        say(f"no table: {argv[0]}: {error}")
+        say(f"error:    {argv[0]}: {error}")
         return 2
     except (MemoryError, *BROKEN) as error:
-        say(f"no table: {argv[0]}: not a mechanism table ({type(error).__name__}: {error})")
+        say(f"error:    {argv[0]}: not a mechanism table ({type(error).__name__}: {error})")
         return 2
     except Refused as error:
         lines = [f"refused:  {argv[0]}: {error}"]
@@ -952,5 +981,5 @@ def main(argv: list[str]) -> int:
 if __name__ == "__main__":
     try:
         sys.exit(main(sys.argv[1:]))
-    except (OSError, KeyboardInterrupt):  # nobody reads what it prints
+    except (OSError, KeyboardInterrupt):  # the reader of the output has gone
         os._exit(2)

@@ -170,8 +170,8 @@ def fewer(f):
     f.masses.pop()
 
 
-HEX = "an edge is two integers and an exact float in hex"
-NONE = "no table: "
+HEX = "an edge must be two integers and an exact float in hex"
+NONE = "error:    "
 LOOSE = {
     HEX: [
         *map(as_length, ["0.9", "true", "null", "1", "0", '["0x1p-1"]']),
@@ -180,7 +180,7 @@ LOOSE = {
         *map(as_ends, ["0, true", "0.0, 1", '"0", "1"', '"0_0", 1', "[0], 1", "0, null"]),
         edge('"abc"'),
     ],
-    "no edge can go": [
+    "invalid or duplicate edge": [
         *map(as_length, ['"inf"', '"nan"', '"-0x0.0p+0"', '"-0x1.0000000000000p-1"']),
         *map(as_ends, ["0, 0", "0, 5", "-1, 0", "1, 2"]),
         again,
@@ -200,9 +200,9 @@ LOOSE = {
         *(told("loss", text) for text in ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", f"0.{HUGE}", "1e1000")),
         *map(place, ["1e999", f"0.{HUGE}"]),
     ],
-    "said twice": [told("loss", '{"a": [{"b": 1, "b": 1}]}'), told("loss", r'{"a": 1, "\u0061": 1}')],
-    "is not said": [told("problem", "7"), lambda f: f.said.pop("program")],
-    "is none that this program knows": [
+    "duplicate name": [told("loss", '{"a": [{"b": 1, "b": 1}]}'), told("loss", r'{"a": 1, "\u0061": 1}')],
+    "missing field": [told("problem", "7"), lambda f: f.said.pop("program")],
+    "unknown metric": [
         claims("metric", kind="no more than the distance"),
         claims("metric", multiplier="1"),
         claims("metric", multiplier=-1.0),
@@ -210,7 +210,7 @@ LOOSE = {
         claims("metric", stencil=8.0),
         claims("metric", level={"eps": [[0.9, True], [0.9, 0.9]]}),
     ],
-    "what masses are divided by": [lambda f: setattr(f, "claim", f.claim | {"denominator": "2^63"})],
+    "the denominator of the claim is not": [lambda f: setattr(f, "claim", f.claim | {"denominator": "2^63"})],
     NONE: [
         told("claim", "7"),
         told("unit", '"km, or whatever"'),
@@ -252,7 +252,7 @@ def test_what_another_reader_could_take_otherwise_is_no_table(parts, judged, suf
     assert said in printed
 
 
-LONG = "nats long, which is not what the claim says"
+LONG = "nats long, which the claim does not allow"
 UNTRUE = [
     (mass("-MASS"), "line", "secret 0: a mass is below 1"),
     (claims("domain", unit="m"), "line", "in nats per m, and the coordinates are in km"),
@@ -311,7 +311,7 @@ def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, na
         (lambda f: f.sums.__setitem__(0, "1" + f.sums[0]), "secret 0: the masses sum to"),
         (lambda f: f.sums.__setitem__(0, "1_0"), "plain integer"),
         (lambda f: f.sums.__setitem__(0, ""), "plain integer"),
-        (lambda f: setattr(f, "sums", None), "what masses are divided by"),
+        (lambda f: setattr(f, "sums", None), "the denominator of the claim is not"),
     ],
 )
 def test_sums_of_rows_are_read_as_strictly(parts, judged, forge, said):
@@ -430,5 +430,5 @@ def test_bytes_that_were_edited_end_in_an_answer(tmp_path, parts, judged, suffix
             at, length = rng.randrange(len(data) - 80), rng.choice([0, 1, 1, 30])
             data[at : at + length] = rng.choice([b"", rng.randbytes(rng.choice([1, 4])), data[-200:-100]])
         codes.append(judged(bytes(data), suffix)[0])
-    contradicted = {2} if suffix == "csv" else {1, 2}  # a mass that was edited has another probability beside it
+    contradicted = {2} if suffix == "csv" else {1, 2}  # an edited mass differs from its probability
     assert contradicted <= set(codes) <= {0, 1, 2}

@@ -47,7 +47,7 @@ def test_lengths_are_printed_with_what_they_mean(tmp_path, capsys, lengths):
     low, high = sorted(lengths)
     assert f"lengths:  {low!r} to {high!r} nats: " in printed
     assert f" changes odds by e^{high!r} at most\n" in printed
-    assert printed.count("the longest edge hides nothing") == (high > verify_table.LONGEST)
+    assert printed.count("the longest edge protects nothing") == (high > verify_table.LONGEST)
 
 
 def test_what_a_file_says_cannot_write_on_the_terminal(tmp_path, capsys):
@@ -104,7 +104,7 @@ def test_only_regular_files_are_read(tmp_path):
     for name in [*names, "\udcff.json"]:
         done = command([os.fsencode(tmp_path / name)])
         assert (done.returncode, done.stderr) == (2, b"")
-        assert done.stdout.startswith(b"no table: ")
+        assert done.stdout.startswith(b"error: ")
         assert done.stdout.count(b"\n") == 1
 
 

@@ -26,7 +26,7 @@ def ended(name: str, kind: str, numbers: range, folder: Path, capsys: pytest.Cap
         code = verify_table.main([str(path)])
         last = capsys.readouterr().out.splitlines()[-1]
         codes.add(code)
-        assert last.startswith({0: "proved:", 1: "refused:", 2: "no table:"}[code]), f"{name} {kind} {number}"
+        assert last.startswith({0: "proved:", 1: "refused:", 2: "error:"}[code]), f"{name} {kind} {number}"
     return codes
 
 

@@ -214,41 +214,41 @@ def test_wrong_masses_are_refused(tmp_path, capsys, alter, said, suffix):
 
 
 IN_CSV = [
-    ("# problem", "# program", "said twice"),
-    ("# problem", "# edge", "problem is not said"),
-    ("# reports: 5", "# reports: 4", "not every report"),
-    ("# secrets: 5", "# secrets: 1000000000000000", "not every report"),
-    ("# secrets: 5", "# secrets: -5", "not every report"),
+    ("# problem", "# program", "duplicate name"),
+    ("# problem", "# edge", "missing field: problem"),
+    ("# reports: 5", "# reports: 4", "one for each secret and report"),
+    ("# secrets: 5", "# secrets: 1000000000000000", "one for each secret and report"),
+    ("# secrets: 5", "# secrets: -5", "one for each secret and report"),
     ('"2^62"', '"2^62', "not a mechanism table"),
-    ("# problem: ", "# problems: ", "problem is not said"),
-    ('"denominator": "2^62"', '"denominator": "row_sum"', "what masses are divided by"),
+    ("# problem: ", "# problems: ", "missing field: problem"),
+    ('"denominator": "2^62"', '"denominator": "row_sum"', "the denominator of the claim is not"),
     ("secret,", "place,", "columns"),
     ("secret,secret_x,", "secret,secret_y,", "columns"),
     (",mass", ",mass,row_sum", "not a mechanism table"),
     (",mass", ",row_sum,mass", "columns"),
-    ("\n0,0.5,1,", "\n0,0.5,01,", "not in turn"),
-    ("\n1,1.5,1,", "\n1,1.5,2,", "not in turn"),
-    ("\n1,1.5,1,1.5", "\n1,1.5,1,1.25", "not at the same places"),
-    ("\n1,1.5,1,", "\n1,1.25,1,", "not at the same places"),
-    ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,1.", "another probability"),
+    ("\n0,0.5,1,", "\n0,0.5,01,", "rows out of order"),
+    ("\n1,1.5,1,", "\n1,1.5,2,", "rows out of order"),
+    ("\n1,1.5,1,1.5", "\n1,1.5,1,1.25", "coordinates that change"),
+    ("\n1,1.5,1,", "\n1,1.25,1,", "coordinates that change"),
+    ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,1.", "a probability other than mass / sum"),
     ("\n1,1.5,1,1.5,0.", "\n1,1.5,1,1.5,0.,0", "plain integer"),
     ("\n", "\r\n", "control characters"),
 ]
 IN_JSON = [
-    ('"problem"', '"program"', "said twice"),
-    ('"problem"', '"problems"', "problem is not said"),
-    ('"denominator": "2^62"', '"denominator": "row_sum"', "what masses are divided by"),
+    ('"problem"', '"program"', "duplicate name"),
+    ('"problem"', '"problems"', "missing field: problem"),
+    ('"denominator": "2^62"', '"denominator": "row_sum"', "the denominator of the claim is not"),
     ('"reports": 5', '"reports": 4', "as many coordinates"),
     ('"secrets": 5', '"secrets": 6', "as many coordinates"),
-    ("mechdesign/table/1", "mechdesign/table/2", "another format"),
+    ("mechdesign/table/1", "mechdesign/table/2", "unknown format"),
     ('"mass": ["', '"mass": ["+', "plain integer"),
-    ('"mass": ["', '"mass": ["1 ', "masses and 4 edges that it speaks of"),
+    ('"mass": ["', '"mass": ["1 ', "masses, 4 edges and as many coordinates as secrets"),
     ('"mass": ["', '"mass": [7, "', "not a mechanism table"),
-    ('"mass": [', '"mass": "", "more": [', "no lists of masses"),
+    ('"mass": [', '"mass": "", "more": [', "edges and coordinates are not lists"),
     ('"mass"', '"more"', "not a mechanism table"),
-    ('"edge": [', '"edge": {}, "more": [', "no lists of masses"),
-    ('"secret_points": [', '"secret_points": "12345", "more": [', "no lists of masses"),
-    ('"secret_points": [[0.5]', '"secret_points": ["1"', "coordinates are not"),
+    ('"edge": [', '"edge": {}, "more": [', "edges and coordinates are not lists"),
+    ('"secret_points": [', '"secret_points": "12345", "more": [', "edges and coordinates are not lists"),
+    ('"secret_points": [[0.5]', '"secret_points": ["1"', "a place must have 1 to 3 coordinates"),
     ('{"format"', '[{"format"', "not a mechanism table"),
     ("\n", "\r\n", "control characters"),
     ("\n", "\t\n", "control characters"),
@@ -275,7 +275,7 @@ def test_files_that_contradict_themselves_are_refused(genuine, tmp_path, capsys,
 def test_some_rows_prove_nothing(tmp_path, capsys):
     path = md.export(exportable("line"), tmp_path / "t.csv", rows=range(2, 5))
     assert verify_table.main([str(path)]) == 2
-    assert "some rows only: not every report of every secret is there" in capsys.readouterr().out
+    assert "incomplete: " in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])
@@ -313,7 +313,7 @@ def test_an_altered_table_is_refused_by_name(tmp_path, capsys):
     path = md.export(exportable("plane"), tmp_path / "t.csv")
     path.write_bytes(path.read_bytes().replace(b"1", b"2", 1))
     assert verify_table.main([str(path)]) == 1
-    assert capsys.readouterr().out.startswith(f"refused:  {path}: the table is not the one")
+    assert capsys.readouterr().out.startswith(f"refused:  {path}: the checksum of the table differs")
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json"])

@@ -128,7 +128,7 @@ def test_numbers_beyond_double_are_refused(tmp_path, capsys, name):
     (part, changes), code = BEYOND[name]
     path = split_text(claimed(text_of("holes"), part, **changes), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == code
-    assert capsys.readouterr().out.splitlines()[-1].startswith({1: "refused:", 2: "no table:"}[code])
+    assert capsys.readouterr().out.splitlines()[-1].startswith({1: "refused:", 2: "error:"}[code])
 
 
 def test_table_without_patches_has_no_claim(tmp_path, capsys):
@@ -137,7 +137,7 @@ def test_table_without_patches_has_no_claim(tmp_path, capsys):
     assert text != path.read_text()
     split_text(text, path)
     assert verify_table.main([str(path)]) == 2
-    assert capsys.readouterr().out.splitlines()[-1].startswith("no table:")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("error:")
 
 
 PATCHES = {
@@ -160,7 +160,7 @@ def test_invalid_patches_are_refused(tmp_path, capsys, other):
     patch = PATCHES[other](json.loads(line.removeprefix("# patch: ")))
     path = split_text(altered(text, line, f"# patch: {json.dumps(patch)}"), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 2
-    assert capsys.readouterr().out.splitlines()[-1].startswith("no table:")
+    assert capsys.readouterr().out.splitlines()[-1].startswith("error:")
 
 
 @pytest.mark.parametrize("count", [1, 4, 16])
@@ -233,4 +233,4 @@ def test_four_levels_equal_quarter_levels():
     a, b, c, d = levels = [4, 20, 36, 84]
     rows = [a, (a + b) // 2, b], [(a + c) // 2, sum(levels) // 4, (b + d) // 2], [c, (c + d) // 2, d]
     quarters = [rows[i + k][j + m] for i in (0, 1) for j in (0, 1) for k in (0, 1) for m in (0, 1)]
-    assert verify_table._own_levels(levels) == verify_table._own_levels(quarters)
+    assert verify_table._corner_levels(levels) == verify_table._corner_levels(quarters)

@@ -215,12 +215,12 @@ def test_every_row_is_divided_by_its_own_sum():
     ("change", "message"),
     [
         (lambda t: t * (1 + 2e-6), r"row \d does not sum to 1 \(got 1\.000002\)"),
-        (lambda t: np.where(t == 0.375, -0.375, t), r"row 2, column 1 is no probability \(got .*-0\.375"),
-        (lambda t: np.where(t == 0.375, math.nan, t), r"row 2, column 1 is no probability \(got .*nan"),
-        (lambda t: np.where(t == 0.375, math.inf, t), r"row 2, column 1 is no probability"),
-        (lambda t: t[:2], r"the metric has 3 secrets \(got shape \(2, 3\)"),
+        (lambda t: np.where(t == 0.375, -0.375, t), r"row 2, column 1 is not a probability \(got .*-0\.375"),
+        (lambda t: np.where(t == 0.375, math.nan, t), r"row 2, column 1 is not a probability \(got .*nan"),
+        (lambda t: np.where(t == 0.375, math.inf, t), r"row 2, column 1 is not a probability"),
+        (lambda t: t[:2], r"must have 3 rows, one for each secret of the metric \(got shape \(2, 3\)"),
         (lambda t: np.vstack([t[:2], np.zeros(3)]), r"row 2 does not sum to 1 \(got 0\)"),
-        (lambda t: t[0], r"the metric has 3 secrets"),
+        (lambda t: t[0], r"must have 3 rows"),
     ],
 )
 def test_what_is_no_table_is_refused_by_row_and_value(change, message):
