@@ -61,9 +61,8 @@ def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> C
     now = time.monotonic()
     until = now + _SHARE * (deadline - now) if problem.domain.size > REMAPPED else math.inf
     constant = _constant_report(problem)
-    _require_time(
-        problem, constant.mass, time.monotonic(), deadline
-    )  # at least as long for any other, which costs to make
+    # The constant report is the fastest to certify: if time is short for it, it is for any other.
+    _require_time(problem, constant.mass, time.monotonic(), deadline)
     for name, table in _tables_by_loss(problem, until):
         mass = round_private(table, problem.edges)
         started = time.monotonic()
@@ -81,6 +80,7 @@ def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> C
 def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
     """Every certified closed form, plain and remapped, the constant report last."""
     for name, make in _fitting_tables(problem):
+        # Made for slightly shorter lengths, so that rounding to integers stays within the claimed ones.
         table = make(1 - rounding_share(problem.edges, problem.reports.size))
         for called, one in ((name, table), (f"{name}, remapped", _remap_table(problem, table)[0])):
             mass = round_private(one, problem.edges)
@@ -121,7 +121,8 @@ def _tables_by_loss(problem: DesignProblem, until: float) -> Iterator[tuple[str,
         if every and loss >= problem.constant_loss:
             return
         table = makers[name](share) if best is None else best
-        best = None  # the next one is made again: two tables do not stay
+        # Memory for one table: the next one is computed again.
+        best = None
         yield name, _remap_table(problem, table)[0] if time.monotonic() < until else table
 
 

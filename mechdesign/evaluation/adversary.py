@@ -125,6 +125,7 @@ def _median_error(points: Array, posterior: Array, chance: Array) -> AdversaryEr
         error, slope, following, farthest = _weiszfeld(points, posterior, at)
         better = error < least
         best, least = np.where(better[:, None], at, best), np.where(better, error, least)
+        # Convexity: no point is better than here by more than the slope times the distance to the farthest place.
         bound = np.maximum(bound, error - slope * farthest)
         moved = np.abs(following - at).max()
         at = following
@@ -141,6 +142,7 @@ def _weiszfeld(points: Array, posterior: Array, at: Array) -> tuple[Array, Array
     weight = np.where(there, 0.0, posterior / np.where(there, 1.0, distance))
     pull = (weight[:, :, None] * offset).sum(axis=0)
     force, own = np.sqrt((pull**2).sum(axis=1)), np.where(there, posterior, 0.0).sum(axis=0)
+    # Vardi and Zhang: at a place its own probability pulls back, and the estimate stays if the others pull less.
     slope = np.maximum(force - own, 0.0)
     share = slope / np.where(force > 0, force, 1.0)
     total = weight.sum(axis=0)

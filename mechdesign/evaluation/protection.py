@@ -171,6 +171,7 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
     reach = [min(count - 1, math.floor(most / side) + 1) for count, side in zip(domain.shape, sides, strict=True)]
     ranges = [np.arange(-k if axis else 0, k + 1) for axis, k in enumerate(reach)]
     steps = np.stack([axis.ravel() for axis in np.meshgrid(*ranges, indexing="ij")], axis=1)
+    # Displacements come in opposite pairs with one factor, so half of them suffices.
     steps = steps[math.prod(2 * k + 1 for k in reach[1:]) // 2 + 1 :]  # later than the origin
     gap = np.maximum(np.abs(steps) - 1, 0)
     square = ((gap * np.asarray(domain.cell)) ** 2).sum(axis=1)
@@ -179,6 +180,7 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
     steps, gap, square = steps[near], gap[near], square[near]
     near, sure = np.ones(len(steps), bool), True
     for k in np.flatnonzero(square > float(radius) ** 2 * (1 - 1e-9)):
+        # Only displacements near the limit need fractions; floating point decides the others safely.
         exact = sum(((int(g) * side) ** 2 for g, side in zip(gap[k], sides, strict=True)), Fraction(0))
         near[k] = exact < most**2 if radius > 0 else exact == 0
         along_a_row = exact == radius**2 and np.count_nonzero(gap[k]) == 1

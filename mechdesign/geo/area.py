@@ -125,6 +125,7 @@ class Area(FrozenRecord):
         positive(cell, "cell")
         outline = self._outline(about)
         low, high = outline.min(axis=0), outline.max(axis=0)
+        # Raises if the area is too large for one plane, before any cell is made.
         about.excess(float(np.hypot(*np.abs(outline).T).max()))
         with np.errstate(over="ignore"):
             counts = np.maximum(np.ceil((high - low) / cell * (1 - 1e-9)), 1)
@@ -164,11 +165,11 @@ def _forbids_nothing(area: Area, forbidden: Area, longitude: NDArray[np.float64]
     if shapely.intersects(moved, area.shape):
         reason = "it lies between their centres; use smaller cells"
     elif forbidden.contains(latitude, longitude).any():
-        reason = "longitude and latitude may be exchanged: write the longitude first"
+        reason = "longitude and latitude seem to be swapped; write the longitude first"
     else:
         south, north = (f"{abs(y):.4f} {'NS'[y < 0]}" for y in forbidden.shape.bounds[1::2])
         reason = f"it lies elsewhere, between {south} and {north}"
-    return f"The forbidden area holds none of the {len(longitude):,} cells: {reason}."
+    return f"The forbidden area contains none of the {len(longitude):,} cells: {reason}."
 
 
 def area_of(
@@ -199,20 +200,20 @@ def area_of(
 def _valid(polygon: Any, source: str | Path, on_note: Note) -> Any:
     shapely = import_optional("shapely", "geo")
     rings = [shapely.Polygon(ring) for ring in (polygon.exterior, *polygon.interiors)]
-    # Ring by ring: of a hole outside its polygon make_valid alone would make a part of the area.
+    # Ring by ring: make_valid alone would turn a hole outside its polygon into a part of the area.
     shell, *holes = shapely.make_valid(rings, method="structure", keep_collapsed=False)
     valid = shapely.difference(shell, shapely.union_all(holes))
     reason = re.sub(r"\[(\S+) (\S+)\]", r" at \1, \2", shapely.is_valid_reason(polygon))
     if valid.area == 0:
-        raise _bad("has a polygon without an area", source, reason, "draw rings around an area")
+        raise _bad("has a polygon of area 0", source, reason, "draw rings around an area")
     plane = Area(shape=valid, middle=0.0).plane("km")
 
     def square(shape: Any) -> str:
         return f"{shapely.transform(shape, lambda at: plane.forward(unwrapped(at[:, 0]), at[:, 1])).area:.4g} km²"
 
     on_note(
-        f"{Path(source).name}: a polygon is not valid ({reason}) and was mended: its area was {square(polygon)} with "
-        f"the signs of its rings, and is {square(valid)} now."
+        f"{Path(source).name}: an invalid polygon ({reason}) was repaired: its area was {square(polygon)} with the "
+        f"signs of its rings, and is {square(valid)} now."
     )
     return valid
 
@@ -296,16 +297,17 @@ def area_problem(
     if positions and paths == "straight":
         domain = rectangle(domain)
     if (levels is None) != (slope == 0):
-        problem = "levels and slope belong together; give a raster of levels and a slope that is not 0, or neither"
+        problem = "levels and slope must be passed together: a raster of levels and a slope other than 0"
         raise InputError(problem, field="slope", value=slope)
     if levels is not None and isinstance(epsilon, PrivacyLevel):
-        raise InputError("a level that varies needs no raster of levels", field="levels", value=levels.name)
-    share = plane_level(domain, 1.0, positions=positions)
+        raise InputError("pass either a varying epsilon or levels, not both", field="levels", value=levels.name)
+    # The plane lengthens distances by up to its excess: a level lower by as much holds on the ground.
+    ground_to_plane = plane_level(domain, 1.0, positions=positions)
     metric: Metric
     if isinstance(epsilon, PrivacyLevel):
         around = _around(epsilon.in_unit(domain.unit), domain)
         ground = around.smallest
-        raster = replace(around.raster, values=around.raster.values * share)
+        raster = replace(around.raster, values=around.raster.values * ground_to_plane)
         metric = Eikonal(level=replace(around, raster=raster), stencil=stencil)
         _refuse_steep(metric.level, domain, nats_per_cell)
     elif levels is None:
@@ -315,7 +317,9 @@ def area_problem(
             metric = Eikonal(level=PrivacyLevel.constant(flat, domain.unit), stencil=stencil)
     else:
         raster_levels = levels.in_unit(domain.unit)
-        level = PrivacyLevel.affine(raster_levels, slope=slope * share, floor=ground * share, extend=extend)
+        level = PrivacyLevel.affine(
+            raster_levels, slope=slope * ground_to_plane, floor=ground * ground_to_plane, extend=extend
+        )
         metric = Eikonal(level=level, stencil=stencil)
     weights = uniform(reports) if density is None else from_density(density, reports, extend=extend)
     return DesignProblem(

@@ -153,6 +153,7 @@ def laplace_shares(persons: Table, epsilon: float, radius: float) -> tuple[Table
     best = np.zeros(persons.shape)
     reach = _reach(epsilon, radius)
     line = np.arange(-(reach // FINE), reach // FINE + 1) * FINE
+    # Over all centres of discs near a report: the sum over the disc of prior times density, for all reports at once.
     for a, b in ((a, b) for a in line for b in line if math.hypot(a, b) <= reach):
         inside = decay * (np.hypot(x - a, y - b) <= radius)
         if inside.any():
@@ -160,6 +161,7 @@ def laplace_shares(persons: Table, epsilon: float, radius: float) -> tuple[Table
     edge = math.ceil(MARGIN / FINE)
     chance = _sums(persons, decay)[edge:-edge, edge:-edge].ravel()
     highest = best[edge:-edge, edge:-edge].ravel()
+    # Errors of the transforms are relative to the largest sum: shares of very rare reports would be rounding noise.
     counted = chance > _SELDOM * chance.max()
     return chance[counted], highest[counted] / chance[counted]
 

@@ -1,8 +1,8 @@
-"""Elastic radii: how far around a place one must go to find so many people, as a function without steep steps.
+"""Elastic radii: the radius around each place that holds a number of people, as a Lipschitz function.
 
 People are spread evenly over each cell of a raster, the rectangle about its node. For a node v
 
-    r_k(v) = the least radius of a disc about v that holds k people
+    r_k(v) = the minimum radius of a disc about v that holds k people
     q(v)   = least (most / least)^(j / J), the first of these, j = 0..J, that is not below r_k(v); most where none is
     r(v)   = max over nodes u of q(u) - |u - v|
 
@@ -45,7 +45,7 @@ from mechdesign.problem.raster import Raster
 STEP = 0.002  # at most, of the logarithm of the radius
 _EVEN = 1e-9  # of a step: how far nodes may lie from evenly spaced ones
 _UNIT = 2.0**-53
-_AREA = 2.0**-45  # of the square of a radius: what a rounded area may be off by
+_AREA = 2.0**-45  # of the square of a radius: bound on the rounding error of an area
 
 
 @validated
@@ -95,16 +95,19 @@ def elastic_radii(density: Raster, *, people: float, least: float, most: float) 
     require_bytes(size, what=discs, field="most", value=most, remedy="use larger cells, or a smaller radius")
     radii = np.exp(np.linspace(*ends, count))
     radii[0], radii[-1] = least, most
-    few = np.array_split(radii[:, None, None], 64)  # terms of a share are seven times as large as the shares
+    # In 64 parts: terms of a share take seven times the memory of the shares.
+    few = np.array_split(radii[:, None, None], 64)
     shares = np.concatenate([_shares(some, steps, reach) for some in few])
     within = np.array([[min(math.ceil(radius / step + 0.5), far) for step, far in zip(steps, reach, strict=True)]
                        for radius in radii])  # fmt: skip
+    # Statement (1): sums of doubles must exceed k by twice their rounding error to prove that the disc holds k people.
     enough = people * (1 + 2 * ((2 * reach[0] + 1) * (2 * reach[1] + 1) + 8) * _UNIT)
     first = _first(np.ascontiguousarray(counts), enough, shares, within)
     if (first == len(radii)).all():
         message = f"nowhere do {people:g} people live within {most:g} {density.unit}"
         remedy = "ask for fewer, raise the largest radius, or check that values are people per square unit"
         raise InputError(message, field="people", value=f"{counts.sum():.6g} in all", remedy=remedy)
+    # q of the module docstring, then r: the Lipschitz function above it.
     rounded = radii[np.minimum(first, len(radii) - 1)]
     nodes = np.column_stack([side.ravel() for side in np.meshgrid(density.x, density.y, indexing="ij")])
     return transform(nodes, nodes, rounded.ravel(), 1.0, linear=False).reshape(rounded.shape)
@@ -129,9 +132,11 @@ def _shares(radius: NDArray[np.float64], steps: tuple[float, float], reach: list
     x, y = (step * np.arange(far + 1, dtype=np.float64) for step, far in zip(steps, reach, strict=True))
     half = steps[0] / 2, steps[1] / 2
     west, east, south, north = (x - half[0])[:, None], (x + half[0])[:, None], y - half[1], y + half[1]
+    # The area of a disc in a rectangle is a signed sum of four quarters; rounded down, since fewer people are safe.
     area = _quarter(east, north, radius) - _quarter(west, north, radius)
     area += _quarter(west, south, radius) - _quarter(east, south, radius)
     share = np.clip((area - _AREA * radius**2) / (steps[0] * steps[1]) * (1 - 8 * _UNIT), 0.0, 1.0)
+    # A cell inside the disc counts in full, or rounding down would never let its people be complete.
     full = (east**2 + north**2) * (1 + 8 * _UNIT) <= radius**2
     return np.where(full, 1.0, share)
 
@@ -156,6 +161,7 @@ def _first(counts, people, shares, within):  # type: ignore[no-untyped-def]
     first = np.empty((n, m), np.int64)
     for i in range(n):
         for j in range(m):
+            # The count grows with the radius, so that bisection finds the first one; index -1 never holds enough.
             low, high = -1, len(shares)
             while high - low > 1:
                 k = (low + high) // 2
@@ -164,6 +170,7 @@ def _first(counts, people, shares, within):  # type: ignore[no-untyped-def]
                     share = shares[k, abs(a - i)]
                     for b in range(max(0, j - within[k, 1]), min(m, j + within[k, 1] + 1)):
                         total += counts[a, b] * share[abs(b - j)]
+                    # Terms are not negative: enough is enough.
                     if total >= people:
                         break
                 if total >= people:

@@ -38,7 +38,7 @@ from mechdesign.problem.rasters import read_raster
 from mechdesign.problem.tables import Note, silent
 from mechdesign.problem.text import is_csv, read_frame
 
-MOST = 1_000  # areas: a table of more shares is a distribution
+MOST = 1_000  # areas; shares of more are a distribution
 _BLOCKS = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
 _POLYGONS = {".geojson", ".json"}
 _NAMES = ("name", "NAME", "Name", "label", "id")  # properties that name a feature

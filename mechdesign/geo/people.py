@@ -41,7 +41,7 @@ from mechdesign.problem.raster import Raster
 from mechdesign.problem.tables import Note, silent
 from mechdesign.problem.text import read_frame
 
-REACH = 8000.0  # m: nobody is spread further
+REACH = 8000.0  # m: maximum distance of people from their point
 _ROLES = ("latitude", "longitude", "x", "y", "population")
 _WIDEST = 2.0**40  # cells beyond the domain: no memory has room for them
 _BYTES = 160  # of a cell, while its people are looked for: position in the plane and in degrees, nearest point, density
@@ -239,11 +239,13 @@ def _density(
         dry = ~water.contains(*lattice.plane.backward(centres))
         if not dry.any():
             raise InputError("leaves no dry cell", field="water", value="the area")
+    # Voronoi cells of the points, cut at `reach`.
     away, nearest = cKDTree(points).query(centres, distance_upper_bound=reach)
     owned = dry & np.isfinite(away)
     cells = np.bincount(nearest[owned], minlength=len(points))
     living = np.zeros(len(centres))
     living[owned] = people[nearest[owned]] / cells[nearest[owned]]
+    # Points closer together than the cells own none: their people live in the nearest dry cell.
     lone = np.flatnonzero((cells == 0) & (people > 0))
     if len(lone):
         places = np.flatnonzero(dry)

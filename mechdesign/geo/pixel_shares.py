@@ -56,6 +56,7 @@ def cell_sums(
         amounts += table @ held
         negative += table @ np.minimum(held, 0)
         known += table @ (sizes * np.isfinite(flat))
+    # Negative pixels would cancel with others unseen: a cell with one keeps its negative sum, which is refused later.
     amounts = np.where(negative < 0, negative, amounts)
     return CellSums(amounts=amounts.reshape(shape), known=known.reshape(shape))
 
@@ -77,6 +78,7 @@ def _shares(
     low = np.floor(quads.min(axis=1) + _INSIDE).astype(np.int64)
     high = np.maximum(np.ceil(quads.max(axis=1) - _INSIDE).astype(np.int64) - 1, low)
     near = ((high >= 0) & (low < shape)).all(axis=1) & (sizes > 0)
+    # Most pixels lie in one cell and need no geometry.
     alone = near & (low == high).all(axis=1)
     pixels, cells, shares = [np.flatnonzero(alone)], [low[alone]], [np.ones(int(alone.sum()))]
     cut = np.flatnonzero(near & ~alone)
@@ -91,6 +93,7 @@ def _shares(
         polygons = shapely.polygons(quads[cut])
         boxes = shapely.box(cell[:, 0], cell[:, 1], cell[:, 0] + 1, cell[:, 1] + 1)
         parts = shapely.area(shapely.intersection(polygons[which], boxes))
+        # Shares by the sum of the parts, not by the area of the pixel, so that they add up to 1.
         total = np.bincount(which, parts, len(cut))
         some = parts > _INSIDE * total[which]
         pixels.append(cut[which[some]])

@@ -249,6 +249,7 @@ def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], ND
     length = number_column(table, ("length",), "edges")
     refuse_line(length <= 0, table, ["length"], "edges", "a length must be positive")
     tail, head = np.minimum(*ends), np.maximum(*ends)
+    # Of parallel edges the shortest comes first, and `unique` keeps the first: privacy follows the shortest way.
     order = np.lexsort((length, head, tail))
     order = order[tail[order] != head[order]]
     _, first = np.unique(np.column_stack([tail[order], head[order]]), axis=0, return_index=True)
@@ -266,10 +267,10 @@ def _joined(whole: Roads, *, largest: bool) -> Roads:
         shown = [f"{sizes[k]} node(s) with {ids[np.argmax(label == k)]}" for k in order[:_SHOWN]]
         more = f" and {count - _SHOWN} more" if count > _SHOWN else ""
         raise InputError(
-            f"the network falls into {count} parts that no street joins, {int((sizes == 1).sum())} of them one node",
+            f"the network has {count} disconnected components ({int((sizes == 1).sum())} are single nodes)",
             field="edges",
             value="; ".join(shown) + more,
-            remedy="add what joins them, or keep the largest part alone (largest_component)",
+            remedy="add the missing streets, or pass largest_component=True",
         )
     kept = label == order[0]
     number = np.cumsum(kept) - 1

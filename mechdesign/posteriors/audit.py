@@ -75,9 +75,10 @@ class DiscAudit(FrozenRecord):
     def of(
         cls, discs: DiscKind, *, before: float, chance: NDArray[np.float64], share: NDArray[np.float64]
     ) -> DiscAudit:
-        made = chance > 0
-        chance, share = chance[made] / chance[made].sum(), share[made]
+        possible = chance > 0
+        chance, share = chance[possible] / chance[possible].sum(), share[possible]
         order = np.argsort(share, kind="stable")
+        # Rounding may leave the last cumulated chance below 0.99.
         reached = np.minimum(np.searchsorted(np.cumsum(chance[order]), [_HALF, _SELDOM]), len(order) - 1)
         return cls(
             **asdict(discs),
@@ -148,6 +149,7 @@ def _audit(
         chances.append(chance)
         shares.append(largest(joint, places) / np.where(chance > 0, chance, 1.0))
     share = np.concatenate(shares)
+    # An upper bound by wider discs, or rounding of the transforms, may exceed 1.
     if not discs.exact:
         share = np.minimum(share, 1.0)
     before = min(float(largest(weight[:, None], np.arange(len(weight)))[0] / weight.sum()), 1.0)

@@ -86,6 +86,7 @@ class BlockSearch:
         self.cost = problem.weighted_loss
         self.pricer = ConePricer.of(problem)
         distance = self.pricer.distance
+        # Blocks of the last round: only nodes within this distance of a report are cut, so that blocks fit in memory.
         widest = math.inf if n <= options.all_cut_later else options.far_cut
         side = math.ceil(math.sqrt(((distance <= widest).sum(axis=1) ** 2.0).sum()))
         require_memory(side, side, tables=2, what="blocks of a design with caps")
@@ -96,6 +97,7 @@ class BlockSearch:
         self.dual = np.zeros(n)
         slack = min(caps.slack for caps in self.limits.caps)
         self.tighter = min(options.tighter, options.share_of_slack * slack)
+        # The exponential mechanism is private without any solver: a first guess of the sets that bind.
         half = np.exp(-distance.T / 2)
         self.exponential = half / half.sum(axis=1, keepdims=True)
         self.rows = self.limits.most_exceeded(self.exponential, options.first_sets, options.first_overshoot)
@@ -125,6 +127,7 @@ class BlockSearch:
                 deadline=self.budget.ends,
             )
             table, self.dual = restricted.table(point.q), point.dual / scale
+            # Before the table is lifted: rows that it breaks as the solver returned it are those to add.
             new_rows = self.next_rows(table)
             wanted_cuts = self._record_bound(table, point, scale)
             self.add_rows(new_rows)
@@ -137,6 +140,7 @@ class BlockSearch:
             if point.stopped == Stop.TIME or self.budget.is_spent():
                 return Stop.TIME
             gained_little = incumbent.gap > OPTIONS.slow_gap * gap_before
+            # Little progress: take the larger program with all nodes cut, once.
             if not self.all_cut and len(table) <= OPTIONS.all_cut_later and gained_little:
                 self._cut_all()
                 continue
@@ -144,6 +148,7 @@ class BlockSearch:
             self.cut |= new_cuts
             if new_cuts.any():
                 continue
+            # Neither a cut nor a row is missing, so only the accuracy of the solver is left to improve.
             if len(self.rows) == known:
                 if tolerance <= OPTIONS.finest or point.stopped == Stop.PRECISION:
                     return Stop.PRECISION
@@ -172,12 +177,14 @@ class BlockSearch:
         return sp.csr_array((np.concatenate(data), np.concatenate(columns), np.asarray(ends)), shape=shape)
 
     def _record_bound(self, table: NDArray[np.float64], point: InteriorPoint, scale: float) -> NDArray[np.bool_]:
-        """Price the multipliers folded into the cost, and keep the best bound; returns where cuts would pay (m, n)."""
+        """Price the multipliers folded into the cost and record the best bound; return the useful cuts (m, n)."""
         multipliers = point.side / scale / self.sizes
+        # Multipliers of inequalities are not negative. Dropping the others leaves a valid bound.
         useful = multipliers > 0
         side = self.limits.side_rows(self.rows[useful], table.shape[1])
         folded = side.fold_down(self.cost, multipliers[useful]) if useful.any() else self.cost
         value = min(float((self.cost * table).sum()), self.incumbent.objective)
+        # Limits of right side 0 leave no constant term, so folded rows only change the cost (step 3 of the module).
         bound = homogeneous_bound(
             self.pricer,
             folded,
@@ -208,8 +215,8 @@ class BlockSearch:
         lifted = self.limits.lift_columns(np.maximum(table, 0.0), self.tighter / 2)
         mass = repair(lifted, problem.edges, self.cost)
         if not self.limits.hold(mass):
-            # The repair put what rows lacked into one rare report. Now they lack next to nothing, and the report that
-            # is made most often takes it up.
+            # The repair put the missing mass into one rare report, which then breaks a limit. Repaired rows lack almost
+            # nothing, so a second repair puts the rest into the likeliest report, where it changes shares least.
             lifted = self.limits.lift_columns(mass / float(ROW_SUM), self.tighter / 4)
             slack_cost = np.zeros_like(self.cost)
             slack_cost[:, np.arange(lifted.shape[1]) != np.argmax(problem.prior_array @ lifted)] = 1.0

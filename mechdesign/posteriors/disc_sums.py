@@ -104,6 +104,7 @@ def _wider_sums(domain: Domain, radius: float) -> LargestSums:
     assert domain.cell is not None and domain.shape is not None and domain.index is not None
     index, side = domain.index, np.asarray(domain.cell)
     finer = next((finer for cells, finer in FINER if domain.size <= cells), 1)
+    # Wider by half the diagonal of a finer cell: any disc lies in the one about the nearest point of the finer lattice.
     wide = radius * WIDER + float(np.hypot(*side)) / 2 / finer
     reach = np.minimum(np.ceil(wide / side), domain.shape).astype(np.int64) + 1
     steps = np.stack(np.meshgrid(*(np.arange(-k, k + 1) for k in reach), indexing="ij"), axis=-1) * side
@@ -117,6 +118,7 @@ def _wider_sums(domain: Domain, radius: float) -> LargestSums:
     def most(joint: NDArray[np.float64], places: NDArray[np.int64]) -> NDArray[np.float64]:
         at = index[places] - index[places].min(axis=0)
         window = at.max(axis=0) + 1
+        # Only the window of the places of a column: padded by the reach, so that nothing wraps around.
         size = [next_fast_len(int(n), real=True) for n in window + 2 * reach]
         transforms = [rfft2(kernel, size) for kernel in kernels]
         found, step = np.empty(joint.shape[1]), max(1, SUMS_AT_ONCE // 8 // math.prod(size))

@@ -46,7 +46,7 @@ def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, ev
     """The distinct sets of places in discs, (k, n) of 0 and 1; if not `every` one, the largest."""
     positive(radius, "radius")
     if domain.kind == "nodes":
-        raise InputError("nodes of a graph have no place", field="radius", value=radius)
+        raise InputError("nodes of a graph have no coordinates", field="radius", value=radius)
     if domain.index is None or domain.shape is None or domain.cell is None or domain.dimension > 2:
         if centres == "anywhere":
             remedy = "use a grid of one or two axes, or discs about places"
@@ -88,6 +88,8 @@ def disc_shapes(
     if centres == "places":
         return [steps[distance <= wide]]
     found: dict[bytes, NDArray[np.int64]] = {}
+    # Every set in a disc is part of one in a disc centred at a crossing (module docstring); translated to a corner,
+    # equal shapes are one.
     for crossing in _crossings(places[distance <= 2 * wide], wide, every=every):
         insides = _faces(places - crossing, wide) if every else [_within(places - crossing, wide)]
         for inside in insides:
@@ -101,7 +103,7 @@ def disc_shapes(
 
 def _steps_around(side: NDArray[np.float64], reach: float, radius: float) -> NDArray[np.int64]:
     span = np.minimum(reach / side, 8 * MAX_STEPS)
-    # As doubles: a hostile radius has spans that overflow integers.
+    # Compared as doubles, before conversion: the radius of an untrusted file can overflow integers.
     if np.prod(2 * span + 1) > 8 * MAX_STEPS:
         raise InputError(
             f"a disc has more than {MAX_STEPS} cells", field="radius", value=radius, remedy="use larger cells"
@@ -149,6 +151,7 @@ def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]
         ways = np.array([[-1.0], [1.0]])
     else:
         across = np.sort(np.arctan2(away[on, 1], away[on, 0])[:, None] + [-np.pi / 2, np.pi / 2], axis=None)
+        # Between two such angles every direction keeps the same points on the circle: one direction each suffices.
         turns = np.unique(np.round(across % (2 * np.pi), 9))
         between = (turns + np.append(turns[1:], turns[:1] + 2 * np.pi)) / 2
         ways = np.stack([np.cos(between), np.sin(between)], axis=1)
@@ -183,6 +186,7 @@ def _distinct(sets: sp.csr_array, *, every: bool = False) -> sp.csr_array:
     sets = sets[np.sort(list(first.values()))]
     if every or sets.shape[0] > _MAX_COMPARED:
         return sets
+    # common counts the places of two sets: a set is part of a larger one if it shares all of its own.
     size = np.asarray(sets.sum(axis=1)).ravel()
     common = sp.coo_array(sets @ sets.T)
     part = (common.data == size[common.row]) & (size[common.row] < size[common.col])

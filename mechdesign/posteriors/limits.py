@@ -63,7 +63,7 @@ from mechdesign.programs.constraints import ClaimedLimit
 if TYPE_CHECKING:
     import cvxpy as cp
 
-MIN_SLACK = 1e-9  # between a limit and the share before any report, relative: less leaves nothing to a solver
+MIN_SLACK = 1e-9  # relative, between a limit and the share before any report: with less a solver finds no interior
 _SHARE_IN_FILES = re.compile(r"[0-9]{1,5}/[0-9]{1,5}")
 _WIDEST = 1e150  # of a radius in a file: its square is a number
 
@@ -86,7 +86,7 @@ class DiscConstraint(ClaimedLimit):
     @property
     @abstractmethod
     def exact_limit(self) -> tuple[str, Fraction]:
-        """What is limited, "share" or "factor", and to what."""
+        """The kind of limit, "share" or "factor", and its value."""
 
     @abstractmethod
     def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
@@ -94,7 +94,7 @@ class DiscConstraint(ClaimedLimit):
 
     @abstractmethod
     def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
-        """The limit under rounded counts that keeps it under the counts themselves (persons.py)."""
+        """The stricter limit under rounded counts that implies this one under the counts themselves (persons.py)."""
 
     def for_problem(self, problem: DesignProblem) -> Self:
         people = problem.prior_array if self.people is None else self.people
@@ -102,11 +102,12 @@ class DiscConstraint(ClaimedLimit):
         return replace(self, people=persons) if spread == 1 else self.lowered(persons, spread)
 
     def caps(self, problem: DesignProblem) -> list[Caps]:
-        """The rows for each prior; InfeasibleError where a constant report breaks one."""
+        """The rows for each prior. Raises: InfeasibleError if a constant report breaks one."""
         if self.centres == "area":
             cells = cells_of_area(problem.domain, self.radius)
         else:
             sets = disc_sets(problem.domain, self.radius, self.centres, every=self.of_every_set)
+        # Whole persons first: the rows are checked in integers, under a limit that allows for the rounding.
         limit, rows = self.for_problem(problem), list[Caps]()
         for number, persons in enumerate(np.asarray(limit.people)):
             name = f"{self.name} of prior {number}" if number else self.name
@@ -114,6 +115,7 @@ class DiscConstraint(ClaimedLimit):
                 rows.append(AreaCaps(persons=persons, name=name, cells=cells, limit=limit.exact_limit[1]))
             else:
                 rows.append(limit._disc_caps(name, persons, sets))
+            # Fact 1: the constant report decides whether any table exists.
             if rows[-1].slack < MIN_SLACK:
                 raise self._infeasible(problem.domain, rows[-1])
         return rows
@@ -121,6 +123,7 @@ class DiscConstraint(ClaimedLimit):
     def _disc_caps(self, name: str, persons: NDArray[np.int64], sets: sp.csr_array) -> DiscCaps:
         inside = np.asarray(sets @ persons)
         limits = self.limits(inside, int(persons.sum()))
+        # Limits of 1 or more hold for any table, and so do those of empty discs.
         binding = [k for k, limit in enumerate(limits) if limit < 1 and inside[k] > 0]
         return DiscCaps(
             persons=persons, name=name, sets=sets[np.array(binding, int)], limits=[limits[k] for k in binding]
@@ -139,10 +142,11 @@ class DiscConstraint(ClaimedLimit):
             at = ", ".join(f"{x:.6g}" for x in domain.points[caps.sets[[disc]].indices].mean(axis=0))
             where = f"the {sized(shape_of(domain), f'{self.radius:g}{unit}')} about ({at}) contains"
         return InfeasibleError(
-            f"{caps.name}: {where} {100 * share:.4g} % of the people before any report, and no mechanism keeps to less",
+            f"{caps.name}: {where} {100 * share:.4g} % of the people before any report; no mechanism can have "
+            "a smaller limit",
             field="share",
             value=f"{100 * limit:.6g} %",
-            remedy=f"ask for {math.floor(1e4 * share + 1) / 100:g} % or more, or for a smaller radius",
+            remedy=f"pass {math.floor(1e4 * share + 1) / 100:g} % or more, or a smaller radius",
         )
 
     def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
@@ -158,6 +162,7 @@ class DiscConstraint(ClaimedLimit):
         """The limit that a file describes. Raises: InputError where it breaks a rule of the module docstring."""
         known = check_keys(dict(description), "constraints", [field.name for field in fields(cls)])
         radius, people = known["radius"], known["people"]
+        # Types are compared exactly: True is an int in Python, but another reader would refuse or misread it.
         if type(radius) not in (int, float) or not 0 < radius < _WIDEST:
             raise InputError("must be a positive number", field="radius", value=f"{radius!s:.80}")
         if type(people) is not list or not people or not all(type(row) is list for row in people):
@@ -230,7 +235,7 @@ class PosteriorCap(DiscConstraint):
     @property
     def designed(self) -> Fraction:
         """The share under the numbers themselves that keeps it under all others, denominator below 2^16."""
-        # One count may be too high and another too low.
+        # Fact 2: one count may be too high and another too low, so that ratios of counts are off by the square.
         return share_to_design(self.exact, self.wrong**2)
 
     @property
@@ -273,11 +278,11 @@ class PosteriorLift(DiscConstraint):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.centres == "area":
-            raise InputError("must be anywhere or places: a lift is of discs", field="centres", value=self.centres)
+            raise InputError("must be anywhere or places for a factor", field="centres", value=self.centres)
         object.__setattr__(self, "factor", exact_fraction(self.factor, "factor"))
         if not Fraction(self.factor) > 1:
             raise InputError(
-                "must be above 1: at 1 reports tell nothing about discs", field="factor", value=self.factor
+                "must be above 1; at 1 reports reveal nothing about discs", field="factor", value=self.factor
             )
 
     @property

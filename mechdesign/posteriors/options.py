@@ -1,4 +1,4 @@
-"""Options of commands about discs: --disc, --share and --people, and what commands do with them."""
+"""Options of commands about discs: --disc, --share and --people, and their effects."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from mechdesign.problem.problem import DesignProblem
 
 _DISC_HELP = (
-    "Radius of discs, in the unit of the places, or as 1850ft; several as 250,564,1000; R:area for cells no larger "
-    "together."
+    "Radius of discs in the unit of the places, or with a unit as 1850ft. Several: 250,564,1000. R:area: any cells "
+    "that are no larger in total."
 )
-_SHARE_HELP = "At most this share of the probability in any disc of --disc after one report: 20%, 1/5 or 0.2."
+_SHARE_HELP = "Maximum share of the probability in any disc of --disc after one report: 20%, 1/5 or 0.2."
 DiscOption = Annotated[str | None, typer.Option("--disc", metavar="RADIUS", help=_DISC_HELP)]
 ShareOption = Annotated[str | None, typer.Option("--share", metavar="SHARE", help=_SHARE_HELP)]
-_PEOPLE_HELP = "For --disc: CSV of latitude, longitude, population. The prior without."
+_PEOPLE_HELP = "CSV of latitude, longitude, population for --disc. Default: the prior."
 PeopleOption = Annotated[Path | None, typer.Option("--people", help=_PEOPLE_HELP)]
 _PICTURE_HELP = "Picture of the shares of --disc by radius: .png, .pdf, .svg."
 Report = tuple[dict[str, Any], list[str]]  # fields of a JSON document, and sentences
@@ -56,15 +56,17 @@ class LevelOptions:
         from mechdesign.evaluation.privacy_radius import nats_of_disc_share
 
         if self.disc is None or self.share is None:
-            raise InputError("both are needed; pass --disc 564 --share 20%", field="disc", value=self.disc)
+            raise InputError(
+                "--disc and --share are required together; pass --disc 564 --share 20%", field="disc", value=self.disc
+            )
         known = canonical_unit(unit)
         if known not in LENGTHS and known != "cell":
             remedy, value = "pass --within and --factor for values", f"{self.disc} {unit}"
-            raise InputError("discs lie on a plane, in a unit of length", field="disc", value=value, remedy=remedy)
+            raise InputError("discs require a unit of length", field="disc", value=value, remedy=remedy)
         radii, area = parse_discs(self.disc, known)
         if len(radii) > 1 or area:
             remedy = "pass --disc 564"
-            raise InputError("one radius is needed, without :area", field="disc", value=self.disc, remedy=remedy)
+            raise InputError("must be one radius, without :area", field="disc", value=self.disc, remedy=remedy)
         return radii[0], nats_of_disc_share(float(exact_fraction(self.share, "share"))) / radii[0]
 
 
@@ -141,7 +143,7 @@ class AuditOptions:
         level = epsilon_words(parameters, radius=True).get("epsilon")
         radii, area = parse_discs(self.disc, "m")
         if area:
-            raise InputError("rules are audited by discs; leave out :area", field="disc", value=self.disc)
+            raise InputError("rules support only discs; leave out :area", field="disc", value=self.disc)
         document = RULE_DISC_AUDITOR.get().audit(
             rule,
             self.people,
@@ -231,12 +233,12 @@ def parse_discs(words: str, unit: str) -> tuple[list[float], Literal["area"] | N
 
 
 def _in_unit(radius: float, named: str, unit: str) -> float:
-    own = canonical_unit(named, "disc") if named else unit
-    if own == unit:
+    length_unit = canonical_unit(named, "disc") if named else unit
+    if length_unit == unit:
         return radius
-    if not {own, unit} <= set(METRES):
+    if not {length_unit, unit} <= set(METRES):
         raise InputError(f"is not a length in {unit}", field="disc", value=f"{radius:g}{named}")
-    return radius * METRES[own] / METRES[unit]
+    return radius * METRES[length_unit] / METRES[unit]
 
 
 def _cap(disc: str | None, share: str | None, people: Path | None, unit: str) -> PosteriorCap | None:
@@ -244,11 +246,13 @@ def _cap(disc: str | None, share: str | None, people: Path | None, unit: str) ->
 
     if disc is None or share is None:
         if (disc, share, people) != (None, None, None):
-            raise InputError("a limit on discs needs both; pass --disc 564 --share 20%", field="disc", value=disc)
+            raise InputError(
+                "--disc and --share are required together; pass --disc 564 --share 20%", field="disc", value=disc
+            )
         return None
     radii, area = parse_discs(disc, unit)
     if len(radii) > 1:
-        raise InputError("one radius is needed", field="disc", value=disc)
+        raise InputError("must be one radius", field="disc", value=disc)
     return PosteriorCap(radius=radii[0], share=share, centres=area or "anywhere")
 
 
@@ -258,7 +262,7 @@ def _people(path: Path | None, at: DesignProblem | MechanismFile, inputs: InputO
 
 def _check_people(disc: str | None, people: Path | None) -> None:
     if disc is None and people is not None:
-        raise InputError("is for discs; pass --disc 564", field="people", value=people)
+        raise InputError("applies only to discs; pass --disc 564", field="people", value=people)
 
 
 def _check_picture(path: Path, disc: str | None, *, overwrite: bool) -> None:
@@ -266,7 +270,7 @@ def _check_picture(path: Path, disc: str | None, *, overwrite: bool) -> None:
 
     PICTURE_WRITER.get().check_target(path, overwrite=overwrite)
     if disc is None:
-        raise InputError("a picture is of discs; pass --disc 250,564,1000", field="output", value=path.name)
+        raise InputError("a picture requires discs; pass --disc 250,564,1000", field="output", value=path.name)
 
 
 def _report(audits: Sequence[DiscAudit], picture: Path | None, *, overwrite: bool, by_prior: bool) -> Report:

@@ -28,22 +28,24 @@ _MAX_SPREAD = Fraction(5, 4)  # spread of rounded counts: a share of 60 % would 
 
 
 def whole_persons(people: ArrayLike, size: int) -> tuple[NDArray[np.int64], Fraction]:
-    """Whole persons (priors, size) in the proportions of counts (size,) or (priors, size), and the largest spread."""
+    """Whole persons (priors, size) proportional to counts (size,) or (priors, size), and the largest spread."""
     counts = np.atleast_2d(np.asarray(people))
     if counts.ndim != 2 or counts.shape[1] != size or not len(counts):
-        raise InputError(f"must be persons at each of {size} places", field="people", value=f"shape {counts.shape}")
+        raise InputError(
+            f"must have one count for each of {size} places", field="people", value=f"shape {counts.shape}"
+        )
     if np.issubdtype(counts.dtype, np.integer):
-        return _checked(counts), Fraction(1)
+        return _check_integers(counts), Fraction(1)
     if not np.issubdtype(counts.dtype, np.floating):
         raise InputError("must be counts of people", field="people", value=counts.dtype)
     if not (np.isfinite(counts).all() and counts.min() >= 0 and (counts.max(axis=1) > 0).all()):
         value = f"{counts.min():g} to {counts.max():g}"
         raise InputError("must be finite, not negative, and not all 0", field="people", value=value)
-    rows = [_scaled(row.astype(float)) for row in counts]
+    rows = [_scale_to_persons(row.astype(float)) for row in counts]
     return np.stack([row for row, _ in rows]), max(spread for _, spread in rows)
 
 
-def _checked(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def _check_integers(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     if counts.min() < 0 or int(counts.max()) >= MAX_PERSONS:
         value = f"{counts.min()} to {counts.max()}"
         raise InputError("must be from 0 to 2^32 - 1 at a place", field="people", value=value)
@@ -55,21 +57,23 @@ def _checked(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     return counts.astype(np.int64)
 
 
-def _scaled(counts: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
+def _scale_to_persons(counts: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
     counts = counts / counts.max()  # sums of large counts are numbers
     living = counts > 0
+    # Fractions of persons spread over cells are multiples of one another: exact, if one scale makes all of them whole.
     for unit in (counts[living].min(), counts.max()):
         whole = _exact_multiple(counts / unit)
         if whole is not None:
             return whole, Fraction(1)
     scale = (MAX_PERSONS - 1 - len(counts)) / counts.sum()
     whole = np.where(living, np.maximum(np.rint(scale * counts), 1), 0).astype(np.int64)
+    # spread of the module docstring; above it the limit would have to be lowered too much.
     off = whole[living] / (scale * counts[living])
     spread = Fraction(float(off.max() / off.min() * (1 + _EXACT)))
     if spread > _MAX_SPREAD:
         few = counts[living].min() / counts.sum()
         remedy = f"raise those below {4 / MAX_PERSONS:.1g} of the sum, or set them to 0 where nobody lives"
-        message = "the smallest count is too small a share of all people to be protected beside them"
+        message = "the smallest count is too small a share of all people"
         raise InputError(message, field="people", value=f"{few:.2g}", remedy=remedy)
     return whole, spread
 

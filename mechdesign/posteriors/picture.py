@@ -35,5 +35,5 @@ def plot_discs(audits: Sequence[Mapping[str, Any]]) -> Figure:
     label = f"probability in {where}{'' if exact else ', at most'}, %"
     axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel=label, ylim=(0, 102))
     axes.legend()
-    figure.suptitle(f"What one report leaves in {where}; a second report adds to that", x=0.01, ha="left", fontsize=10)
+    figure.suptitle(f"After one report, in {where}; a second report adds to that", x=0.01, ha="left", fontsize=10)
     return figure

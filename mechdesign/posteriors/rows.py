@@ -58,7 +58,7 @@ class Caps(ABC):
     @property
     @abstractmethod
     def set_count(self) -> int:
-        """How many numbers of sets files have."""
+        """The number of sets that files number."""
 
     @property
     @abstractmethod
@@ -83,11 +83,11 @@ class Caps(ABC):
 
     @abstractmethod
     def breaches(self, mass: NDArray[np.uint64]) -> int:
-        """How many rows integers (n, m) break, exactly; by area, how many reports."""
+        """The exact number of rows that integers (n, m) break; by area, the number of reports."""
 
     @abstractmethod
     def stored_membership(self, sets: NDArray[np.int64], cells: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """The places in the sets of a file, (k, n) from 0 to 1; cells (k, n), what it has by area."""
+        """The places in the sets of a file, (k, n) from 0 to 1; cells (k, n), its shares of cells by area."""
 
     @abstractmethod
     def set_limits(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -125,6 +125,7 @@ class DiscCaps(Caps):
         return np.asarray((self.sets @ joint).max(axis=0, initial=0.0))
 
     def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> NDArray[np.int64]:
+        # Relative to the allowed share, so that a rare report counts as much as a likely one.
         joint = self.prior[:, None] * table
         overshoot = (self.sets @ joint) / (self.limit[:, None] * np.maximum(joint.sum(axis=0), _TINY)) - 1
         discs = np.argsort(-overshoot, axis=0, kind="stable")[:count]
@@ -143,6 +144,7 @@ class DiscCaps(Caps):
 
     def lift_needed(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
         joint, limit = self.prior[:, None] * table, self.limit * (1 - tighter)
+        # (1): theta times (c_B - p(B)) makes up for the excess of the set that needs most.
         over = (self.sets @ joint) - limit[:, None] * joint.sum(axis=0)
         return np.asarray((over / (limit - self.prior_inside)[:, None]).max(axis=0, initial=0.0))
 
@@ -151,6 +153,7 @@ class DiscCaps(Caps):
         return sum(self._breaches(mass[:, start : start + step]) for start in range(0, mass.shape[1], step))
 
     def _breaches(self, mass: NDArray[np.uint64]) -> int:
+        # Halves of 31 bits: persons times a half stay below 2^63, so sums in 64-bit integers are exact.
         low = (mass & np.uint64(2**31 - 1)).astype(np.int64)
         high = (mass >> _HALF).astype(np.int64)
         weighted = self.sets * self.persons[None, :]
@@ -158,6 +161,7 @@ class DiscCaps(Caps):
         total_low, total_high = self.persons @ low, self.persons @ high
         inside = inside_low + inside_high * 2.0**31
         allowed = self.limit[:, None] * (total_low + total_high * 2.0**31)
+        # In doubles only near ties can be misjudged. These are few, and are decided by Python's integers.
         disc, report = np.nonzero(inside > allowed * (1 - _ALIKE))
         exact_inside = _joined_halves(inside_low[disc, report], inside_high[disc, report])
         exact_total = _joined_halves(total_low[report], total_high[report])
@@ -215,6 +219,7 @@ class AreaCaps(Caps):
     def stored_membership(self, sets: NDArray[np.int64], cells: NDArray[np.float64] | None) -> NDArray[np.float64]:
         if cells is None:
             return np.zeros((len(sets), len(self.persons)))
+        # (3): any shares in [0, 1] of sum K or less give a valid row, so a forged file can only weaken its own bound.
         if not ((cells >= 0) & (cells <= 1)).all() or (cells.sum(axis=1) > self.cells).any():
             raise refused("must be shares of cells", "cap_cells", "others", f"0 to 1, {self.cells} together")
         return cells
@@ -236,10 +241,12 @@ class AreaCaps(Caps):
 
     def breaches(self, mass: NDArray[np.uint64]) -> int:
         joint = self.persons[:, None] * mass.astype(float)
+        # As for discs: reports clearly within the limit in doubles need no exact sum.
         near = np.flatnonzero(self.shares(joint) > float(self.limit) * joint.sum(axis=0) * (1 - _ALIKE))
         return sum(self._is_broken(mass[:, report]) for report in near)
 
     def _is_broken(self, column: NDArray[np.uint64]) -> bool:
+        # The largest N(u) A(u, y), K of them, have the largest sum of any K cells.
         exact = sorted(k * a for k, a in zip(self.persons.tolist(), column.tolist(), strict=True))
         return sum(exact[-self.cells :]) * self.limit.denominator > sum(exact) * self.limit.numerator
 
@@ -299,6 +306,7 @@ class ProgramRows:
         tighter: float = 0.0,
     ) -> SideRows:
         k, n = inside.shape
+        # sum_u p(u) (1_B(u) - c_B) P(y|u) <= 0. Priors over their largest entry: one scale.
         data = self.scaled_priors(rows[:, 1]) * (inside - limit[:, None] * (1 - tighter))
         columns = np.arange(n) * reports + rows[:, :1]
         matrix = sp.csr_array((data.ravel(), columns.ravel(), np.arange(0, k * n + 1, n)), shape=(k, n * reports))
@@ -306,7 +314,8 @@ class ProgramRows:
         return SideRows(matrix=matrix, limit=np.zeros(k), share=np.zeros(k), names=names)
 
     def lift_columns(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
-        """The table (n, m) lifted until all rows hold with limits lower by `tighter`, over its largest sum of a row."""
+        """Lift a table (n, m) until all rows hold with limits lower by `tighter`, and divide by its largest row sum."""
+        # sum_u p(u) (1_B(u) - c_B) P(y|u) <= 0, with priors over their largest entry, so that rows have one scale.
         lift = np.max([caps.lift_needed(table, tighter) for caps in self.caps], axis=0, initial=0.0)
         table = table + lift if lift.any() else table
         return np.asarray(table / table.sum(axis=1).max())
@@ -323,6 +332,7 @@ class ProgramRows:
     ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
         """The variables of a file for rows with multipliers (k,), and the multipliers (j,), by area joined by (3)."""
         by_area = np.array([isinstance(caps, AreaCaps) for caps in self.caps])[rows[:, 1]]
+        # (3): by area all sets of a report have one number and become one row.
         number = self.first_numbers[rows[:, 1]] + np.where(by_area, 0, rows[:, 2])
         pairs, merged = np.unique(np.stack([rows[:, 0], number], axis=1), axis=0, return_inverse=True)
         total = np.bincount(merged, multipliers, len(pairs)).astype(float)
@@ -334,12 +344,12 @@ class ProgramRows:
             of_these = rows[:, 1] == owner
             weighted = multipliers[of_these, None] * self.caps[owner].membership(rows[of_these, 2])
             np.add.at(cells, merged[of_these], weighted)
-        # In [0, 1], for all the rounding.
+        # Slightly below the quotient: rounding must not push a share above 1, which a reader refuses.
         fields["cap_cells"] = cells / np.maximum(total, _TINY)[:, None] * (1 - _ALIKE)
         return fields, total
 
     def stored_rows(self, mechanism: xr.Dataset) -> SideRows | None:
-        """The rows of `file_fields` in a file; None without these. Raises: VerificationError for numbers of no set."""
+        """The rows of `file_fields` in a file; None without these. Raises: VerificationError for unknown sets."""
         if "cap_disc" not in mechanism or "cap_report" not in mechanism:
             return None
         report, number = mechanism["cap_report"].values, mechanism["cap_disc"].values

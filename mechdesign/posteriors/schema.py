@@ -1,4 +1,4 @@
-"""What a mechanism file stores of limits on posteriors: which rows the last multipliers belong to.
+"""Variables of limits on posteriors in mechanism files: which rows the last multipliers belong to.
 
 | variable | dims | meaning |
 |---|---|---|

@@ -36,7 +36,7 @@ class PosteriorLimits(LimitSolver):
         limits = self.rows
         if self.program.convex_inequalities:
             raise InputError(
-                "limits on discs stand beside linear inequalities alone",
+                "limits on discs can be combined only with linear inequalities",
                 field="constraints",
                 value=len(self.program.user_inequalities),
             )
@@ -72,7 +72,9 @@ class PosteriorLimits(LimitSolver):
             if len(search.rows) == known:
                 break
         raise DesignError(
-            "a rare report breaks a cap beside other constraints: use a larger share", field="constraints"
+            "a rare report breaks a limit on discs under the other constraints",
+            field="constraints",
+            remedy="use a larger share",
         )
 
     def _with_bound(self, design: Design, others: SideRows, search: BlockSearch) -> Design:

@@ -123,7 +123,7 @@ ISLANDS = NODES + "e,500,0\nf,560,0\ng,900,900\n", EDGES + "e,f,0,61,False\n"
 
 def test_parts_are_refused_by_name_or_left_out(tmp_path):
     files = tables(tmp_path, *ISLANDS)
-    with pytest.raises(InputError, match="3 parts") as caught:
+    with pytest.raises(InputError, match="3 disconnected components") as caught:
         read_roads(*files)
     assert caught.value.value == "4 node(s) with a; 2 node(s) with e; 1 node(s) with g"
     kept = read_roads(*files, largest_component=True)

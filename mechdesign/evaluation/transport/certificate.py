@@ -71,6 +71,7 @@ def certify(ground: Ground, moved: Excess, values: NDArray[np.float64], plan: Pl
     """
     if len(moved.sources) and len(moved.targets):
         values = values if np.isfinite(values).all() else np.zeros(len(moved.targets))
+        # Any values are extended to a 1-Lipschitz function; centred, their rounding is relative to the diameter.
         values = values - (values.max() + values.min()) / 2
         potentials = ground.extended(moved.targets, values)
         potentials -= (potentials.max() + potentials.min()) / 2
@@ -80,6 +81,7 @@ def certify(ground: Ground, moved: Excess, values: NDArray[np.float64], plan: Pl
     total = math.fsum(abs(moved.difference))
     lower = math.fsum(potentials * moved.difference) - ground.diameter * (MASS + 2.0**-49 * total) - ground.slack
     cost = math.fsum(plan.mass * ground.along(plan.source, plan.target))
+    # Any plan is an upper bound, once the mass that it does not balance is charged the diameter.
     left = moved.difference - marginals(plan, ground.size)
     entries = max(np.bincount(plan.source, minlength=1).max(), np.bincount(plan.target, minlength=1).max())
     carried = MASS + math.fsum(abs(left)) + 2.0**-52 * int(entries) * total

@@ -79,6 +79,7 @@ class TransportTree:
 def _whole(masses: NDArray[np.float64]) -> NDArray[np.int64]:
     """Integers (n,) proportional to masses, with sum 2^60 exactly; the largest takes the rounding."""
     numbers = np.rint(masses * (_TOTAL / masses.sum())).astype(np.int64)
+    # Both sides must have one sum exactly, or no flow is feasible.
     numbers[np.argmax(numbers)] += _TOTAL - int(numbers.sum())
     return numbers
 
@@ -116,10 +117,12 @@ def _greedy(order, tail, head, balance, parent, arc, up, flow):  # type: ignore[
         place[j] += 1
     parent[:] = -1
     stack = np.empty(nodes, np.int64)
+    # First the nodes with mass left, which root their trees; then one node of each tree that is served exactly.
     for turn in range(2):
         for w in range(root):
             if parent[w] >= 0 or (turn == 0 and left[w] == 0):
                 continue
+            # Arcs without flow must point to the root (">="), so that the tree is strongly feasible from the start.
             parent[w], arc[w], up[w], flow[w] = root, -1, left[w] >= 0, abs(left[w])
             stack[0], top = w, 1
             while top > 0:
@@ -153,6 +156,8 @@ def _price_tree(parent, arc, up, cost, potential, depth, child, following, stack
             v = following[v]
 
 
+# One kernel of 95 lines and nine arrays: the four steps of a pivot (price, find the leaving arc, move flow, hang the
+# subtree anew) share the arrays of the tree and some ten local numbers, which a split would pass around.
 @numba.njit(cache=True, nogil=True)
 def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # type: ignore[no-untyped-def]
     """Pivot until no column has a negative reduced cost with potentials computed afresh."""
@@ -193,7 +198,7 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
         # New flow from i to j returns up from j to the apex and down to i: it takes from arcs that point up on the side
         # of i, and from those that point down on that of j. Of the arcs that are emptied first the last one in this
         # direction, from the apex on, leaves (Cunningham): on the side of i the nearest to i, hence "<", on that of j
-        # the nearest to the apex, hence "<=". Arcs without flow go on pointing to the root, and no tree comes back.
+        # the nearest to the apex, hence "<=". Arcs without flow keep pointing to the root, and no tree comes back.
         a, b = i, j
         leave_a, leave_b = -1, -1
         least_a, least_b = np.int64(2**62), np.int64(2**62)
@@ -239,6 +244,7 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
             if v == leave:
                 break
             v, p, joined, carried, rising = old_parent, v, old_arc, old_flow, not old_up
+        # Only the moved subtree has new potentials and depths.
         stack[0], size = top_node, 1
         while size > 0:
             size -= 1

@@ -61,6 +61,7 @@ def _prolonged(points: NDArray[np.float64], index: NDArray[np.int64], moved: Exc
     place = place - place.min(axis=0)
     if len(moved.sources) * len(moved.targets) <= _SMALL:
         return np.zeros(len(moved.targets))
+    # Cells in twos along each axis: a quarter of the places on a plane.
     half = place >> 1
     _, first, group = np.unique(half @ _strides(half), return_index=True, return_inverse=True)
     count = np.bincount(group)
@@ -87,6 +88,7 @@ def _generate(
     total = float(moved.supply.sum())
     supply, demand = moved.supply / total, moved.demand / float(moved.demand.sum())
     columns = cost.shape[1]
+    # Tightened potentials of the coarse program nearly price the fine one, so that few columns are missing.
     u, v = tightened(cost, guess)
     known, _ = cheapest(cost, u, v, _NEAREST)
     rows, targets = np.divmod(known, columns)
@@ -97,6 +99,7 @@ def _generate(
     best, values = -np.inf, v
     for _ in range(_ROUNDS):
         u, v, upper = tree.solve()
+        # Potentials of the columns so far, made feasible for all columns: weak duality gives a bound.
         feasible, tight = tightened(cost, v)
         lower = float(supply @ feasible - demand @ tight)
         if lower > best:
