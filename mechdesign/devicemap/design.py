@@ -71,7 +71,7 @@ def _find_potential(
         trial = replace(device_map, cap=cap, potential=_round_potential(device_map, potential))
         stage = f"potential, round {number + 1} of {ROUNDS}"
         sums = join_words(row_sums(trial.factors, on_done=counter(report, stage, device_map.secrets)))
-        # Places at the smaller cap count as 0, not as E(cap): the sums of (1) leave out what lies beyond it.
+        # Places at the smaller cap count as 0, not as E(cap): the sums of (1) leave out places beyond it.
         floor = int(trial.factors.kernel[-1]) * int(trial.factors.weight.sum(dtype=np.uint64))
         above = np.array([float(s - floor) for s in sums])
         kappa = float(trial.factors.claim_utilisation(claim, above, SLACK).max())

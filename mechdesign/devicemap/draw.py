@@ -172,7 +172,7 @@ class MapSampler(FrozenRecord, Drawing):
         NumPy generator, is for simulations only; the attribute bits says so.
         """
         check_whole(size, "size")
-        numbers, (bits, name) = self._chosen(secrets, at), source(rng)
+        numbers, (bits, name) = self._secret_numbers(secrets, at), source(rng)
         places = [self.places(secret, size, bits) for secret in numbers.tolist()]
         drawn = self.device_map.target[np.array(places)]
         coords: dict[str, object] = {"secret": numbers}
@@ -182,7 +182,7 @@ class MapSampler(FrozenRecord, Drawing):
         attrs = {"claim": self.device_map.claim, "mechanism": self.device_map.source_sha256, "bits": name, "cost": COST}
         return xr.DataArray(drawn, dims=("secret", "draw"), coords=coords, name="report", attrs=attrs)
 
-    def _chosen(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
+    def _secret_numbers(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
         if (secrets is None) == (at is None):
             raise InputError(
                 "pass either secrets or at, not both", field="at", value=at, remedy="pass secrets, or positions at"

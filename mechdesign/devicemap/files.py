@@ -65,7 +65,7 @@ def pack(device_map: DeviceMap) -> bytes:
 
 
 def unpack(content: bytes) -> DeviceMap:
-    """The map of a file, from untrusted bytes: its header must be what the numbers give."""
+    """The map of a file, from untrusted bytes; its header must match the one computed from the numbers."""
     if content[16:].startswith(_FORMER):
         remedy = "a map exported by this version: export its design again"
         raise refused("is of an earlier format", "kind", "compact", remedy)

@@ -32,7 +32,7 @@ _COST = 1 - 2.0**-48  # a few sums, products and a root are right to 2^-50 of a 
 
 
 class Costs(NamedTuple):
-    """What costs are computed from: points (n, k), prior (n,), and code of the loss, or -1 and its table (n, n)."""
+    """The arguments of costs: points (n, k), prior (n,), and the code of the loss, or -1 and its table (n, n)."""
 
     points: NDArray[np.float64]
     prior: NDArray[np.float64]
@@ -224,7 +224,8 @@ def close_ball(k, keep, rays, dual, graph, room, numbers, value):  # type: ignor
 
 @numba.njit(cache=True, nogil=True)
 def look_around(y, costs, dual, where, least):  # type: ignore[no-untyped-def]
-    """How many places outside the ball of y have c < lambda; least (n,) is lowered to c there."""
+    """Number of places outside the ball of y with c < lambda; least (n,) is lowered to c there."""
+    # (1) needs c >= lambda at every place left out, so all n are looked at, not only those near the ball.
     count = 0
     for u in range(dual.size):
         if where[u] < 0 and dual[u] > 0:
@@ -249,7 +250,7 @@ def profile(k, room, dual):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Places:
-    """A problem as kernels take it."""
+    """A problem as arrays for kernels."""
 
     graph: ConeGraph
     costs: Costs

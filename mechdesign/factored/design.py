@@ -309,11 +309,11 @@ class FactoredRun:
             return None, stopped
         deadline = self.started + CONSTANTS.bound_share * self.time_limit
 
-        def proved() -> tuple[ProvedBound | None, str]:
+        def prove() -> tuple[ProvedBound | None, str]:
             return local_bound(self.problem, self.executor, deadline=deadline, report=self.report), stopped
 
         missed: tuple[ProvedBound | None, str] = None, "interrupt"
-        bound, ended = interrupts.interruptible(proved, missed)
+        bound, ended = interrupts.interruptible(prove, missed)
         if ended == "interrupt":
             return None, ended
         late = bound is None and deadline < math.inf

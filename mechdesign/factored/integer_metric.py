@@ -84,7 +84,7 @@ class SearchScratch(NamedTuple):
 
 
 class Windows:
-    """Arrays for one window at a time: the next call of `window_of` overwrites what it returned."""
+    """Arrays for one window at a time: the next call of `window_of` overwrites its result."""
 
     def __init__(self, rows: Neighbours, cap: int) -> None:
         size, edges = len(rows.first) - 1, len(rows.near)

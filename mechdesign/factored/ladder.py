@@ -69,6 +69,7 @@ def ladder_state(
     slowest, before = 0.0, problem
     for grid in reversed(ladder):
         places = Places.of(grid)
+        # Passes take time in proportion to their places.
         slowest *= places.size / before.domain.size if state is not None else 1.0
         state = flat_state(executor, places) if state is None else interpolate_state(state, before, grid)
         state = _rescale(executor, places, state)
@@ -81,6 +82,7 @@ def ladder_state(
 
 def flat_state(executor: Workers, places: Places) -> DualState:
     """The state (1). Cost: a search of every ball."""
+    # With a prior of 1 the sums are those of the loss alone; the prior itself is summed in place of multipliers.
     ones = replace(places, costs=places.costs._replace(prior=np.ones(places.size)))
     task = PricingTask.all(ones, places.costs.prior, reach=CONSTANTS.profile, core=0.0)
     blocked = BlockedWork(work=flat_block, state=task, total=places.size, block=BLOCK, name="flat")
@@ -116,6 +118,7 @@ def interpolate_state(state: DualState, coarse: DesignProblem, problem: DesignPr
     """The state of a `coarser_problem` problem carried to the problem."""
     scale, share = _scales(coarse)
     fine_scale, fine_share = _scales(problem)
+    # tau and omega of the module docstring; cells without a prior get the value of their neighbours.
     with np.errstate(divide="ignore", invalid="ignore"):
         dual = _carry(state.dual * scale / coarse.prior_array, coarse.domain, problem.domain)
     weight = _carry(state.weight / share, coarse.domain, problem.domain)
@@ -134,6 +137,8 @@ def _carry(values: Vector, coarse: Domain, domain: Domain) -> Vector:
     assert coarse.shape is not None and domain.shape is not None and domain.index is not None
     field = np.full(coarse.shape, np.nan)
     field[coarse.lookup >= 0] = np.where(np.isfinite(values) & (values > 0), values, np.nan)
+    # Cells outside the domain take the nearest value first, since interpolation needs a full rectangle; logarithms keep
+    # values positive.
     missing = np.isnan(field)
     nearest = distance_transform_edt(missing, return_distances=False, return_indices=True)
     logarithm = np.log(np.maximum(field[tuple(nearest)], CONSTANTS.smallest * np.nanmax(field)))

@@ -37,7 +37,7 @@ from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.result import Report, Targets, counter, silent
 
 WHOLE = 700  # places up to which the optimal program is solved as a table
-REACH, CORE = 15.0, 6.0  # nats: a little more than the passes have, so that what they settled holds
+REACH, CORE = 15.0, 6.0  # nats: a little more than in passes, so that few multipliers change again
 WIDEST = 64.0  # nats: the widest ball that a file may ask for
 MARGIN = 1e-8  # of a bound
 
@@ -85,11 +85,11 @@ def in_time(report: Report, deadline: float) -> Report:
 
 
 def _bound_of_table(problem: DesignProblem, executor: Workers, deadline: float) -> ProvedBound | None:
-    """The bound of the multipliers of the optimal program, or of these lowered where balls leave out what it needs."""
-    left = deadline - time.monotonic()
-    if left <= 0 or problem.constant_loss == 0:
+    """The bound of the multipliers of the optimal program, or of these lowered where balls leave out needed places."""
+    seconds = deadline - time.monotonic()
+    if seconds <= 0 or problem.constant_loss == 0:
         return None
-    design = solve_optimal(problem, Targets(gap=CONSTANTS.table_gap, time_limit=left))
+    design = solve_optimal(problem, Targets(gap=CONSTANTS.table_gap, time_limit=seconds))
     if not len(design.dual):
         return None
     places = Places.of(problem)
@@ -104,7 +104,7 @@ def _bound_of_table(problem: DesignProblem, executor: Workers, deadline: float) 
 def recompute_bound(
     executor: Workers, places: Places, proof: ProvedBound, on_done: OnDone = lambda done: None
 ) -> float:
-    """The lower bound that the multipliers of a proof give, whatever its value says."""
+    """The lower bound that the multipliers of a proof give; its stored value is not used."""
     return _exact_pass(executor, PricingTask.all(places, proof.dual, reach=proof.reach, core=proof.core), on_done)[0]
 
 
@@ -123,6 +123,7 @@ def certify_bound(
     every = task.reports
     for number in range(CONSTANTS.rounds):
         value, blocks = _exact_pass(executor, task, on_done)
+        # A bound counts only from a pass over all reports: a value of fewer says nothing of the others.
         is_complete, enough = task.reports is every, value >= (1 - CONSTANTS.lost) * float(task.dual.sum())
         if is_complete and value > best.value:
             best = replace(best, value=value, dual=task.dual)
@@ -134,11 +135,13 @@ def certify_bound(
             reports = task.reports[np.concatenate([arrays["value"] for arrays in blocks]) < 0]
             task = replace(task, dual=_lower_multipliers(task, blocks, CONSTANTS.extra * CONSTANTS.growth**number))
         task = replace(task, reports=reports, start=np.ones(len(reports)))
+    # Pivots of a repetition may end elsewhere on another machine: the margin covers the difference.
     return replace(best, value=best.value * (1 - MARGIN))
 
 
 def _lower_multipliers(task: PricingTask, blocks: list[Arrays], extra: float) -> Vector:
-    """Multipliers lowered by what exact blocks say of them, and by `spare` of themselves more."""
+    """Multipliers lowered by the shares of exact blocks, and by a relative `extra`."""
+    # Lower multipliers leave the exact value of another report at least as large: only violators are priced again.
     fall = np.zeros(task.places.size)
     for arrays in blocks:
         np.maximum.at(fall, arrays["place"], np.minimum(1.0, arrays["share"] + extra))

@@ -168,7 +168,7 @@ COLUMN_POOL = ColumnPool()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Pool:
-    """Columns with what the master knows of them."""
+    """Columns with the data of the master."""
 
     columns: Columns
     target: NDArray[np.int64]  # (c,), the places that they report
@@ -234,6 +234,7 @@ class PoolRun:
             first = self._improve(blocks)
             self.number += 1
             near, seconds = (first - self.best_bound) / first, time.monotonic() - started
+            # Levelling costs several masters, so it waits until the gap is in sight or nothing else helps.
             is_slow = near > CONSTANTS.slow * before
             is_levelled = near <= CONSTANTS.near * wanted or (is_slow and not has_grown)
             if is_levelled:
@@ -251,14 +252,14 @@ class PoolRun:
         return stopped
 
     def _latest(self, repeats: int = CONSTANTS.last_repeats) -> float:
-        """Until when rounds may go on, so that time remains for so many repeats of the master and for certificates."""
+        """The time by which rounds must end, so that `repeats` of the master and the certificates fit."""
         rest = CONSTANTS.certificate_share * self.targets.time_limit
         if self.pricing_seconds:
             rest = min(rest, CONSTANTS.certificates * self.pricing_seconds + repeats * self.master_seconds)
         return self.deadline - rest if self.deadline < np.inf else np.inf
 
     def used_columns(self) -> tuple[Columns, NDArray[np.int64], Vector]:
-        """The columns that matter, the places that they report, and their weights; before any round all places."""
+        """The columns with weight, their reports and weights; before any round those of all places."""
         n = self.places.size
         if self.pool is None or not len(self.best_weight):
             every = np.arange(n)
@@ -272,11 +273,11 @@ class PoolRun:
     def bound(self) -> ProvedBound | None:
         on_done = counter(self.report, "bound, certificate", self.places.size)
 
-        def certified() -> ProvedBound:
+        def certify() -> ProvedBound:
             radii = {"reach": CONSTANTS.bound_reach, "core": CONSTANTS.bound_core}
             return certify_bound(self.executor, self.places, self.best_dual, on_done=on_done, **radii)
 
-        return interrupts.interruptible(certified, None)
+        return interrupts.interruptible(certify, None)
 
     def _extend(self) -> bool:
         started, n, dual = time.monotonic(), self.places.size, self.state.dual
@@ -293,6 +294,7 @@ class PoolRun:
                 fresh.append(columns.select(unseen))
                 targets.append(reports[unseen])
         ratio = np.concatenate(ratios)
+        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone.
         self.best_dual, self.best_bound = dual, float(dual @ np.minimum(ratio, 1.0))
         self.state = replace(self.state, ratio=ratio)
         self.pricing_seconds = time.monotonic() - started
@@ -305,6 +307,7 @@ class PoolRun:
         bounds = columns.bounds
         for k in range(columns.size):
             part = slice(bounds[k], bounds[k + 1])
+            # Rounded offsets: a ray that differs by less than 0.01 nats brings nothing new.
             key = (int(reports[k]), columns.place[part].tobytes(), (columns.offset[part] // coarse).tobytes())
             if key not in self.seen:
                 self.seen.add(key)
@@ -317,7 +320,7 @@ class PoolRun:
         else:
             of_report = np.bincount(self.pool.target, self.pool.weight, self.places.size)
             share = CONSTANTS.fresh * of_report.astype(float)
-            # without its transpose and what is visible of it, twice its size
+            # A copy without the cached transpose and visible part, which take twice its size.
             self.pool = replace(self.pool, matrix=replace(self.pool.matrix))
         matrix, cost = self._fields(columns, target)
         fresh = Pool(columns=columns, target=target, cost=cost, weight=share[target], matrix=matrix)
@@ -348,9 +351,9 @@ class PoolRun:
         return loss
 
     def _level(self, blocks: OverlappingBlocks) -> None:
-        """Repeat the master from where it ended, so that row sums come closer to 1, for those of the least loss."""
-        # Its pull goes back to the multipliers before. Pricing goes on from the first point: multipliers that are the
-        # best of the pool are worth less where columns are missing.
+        """Repeat the master from its last point, which brings row sums closer to 1."""
+        # Pricing continues from the first point, not from here: the best multipliers of the pool overrate missing
+        # columns.
         assert self.pool is not None
         weight, dual, loss = self.pool.weight, self.state.dual, np.inf
         for _ in range(CONSTANTS.repeats):
@@ -365,12 +368,12 @@ class PoolRun:
     def _master(
         self, blocks: OverlappingBlocks, weight: Vector, dual: Vector, deadline: float
     ) -> tuple[Vector, Vector, float]:
-        """Weights, multipliers and the loss after a master from others; the weights of the least loss are kept."""
+        """Weights, multipliers and loss after a master; the weights of the smallest loss are stored."""
         assert self.pool is not None
         gap = max(CONSTANTS.master_share * self.targets.gap, CONSTANTS.master_gap)
         cost = self.pool.cost
         weight, dual, sums = improve(self.pool.matrix, blocks, cost, weight, dual, gap=gap, deadline=deadline)
-        loss = float(cost @ weight) * (1 + 2 * self._spent(sums))
+        loss = float(cost @ weight) * (1 + 2 * self._used_share(sums))
         if loss < self.least_loss:
             self.least_loss, self.best_weight = loss, weight
         return weight, np.maximum(dual, 0.0), loss
@@ -378,8 +381,9 @@ class PoolRun:
     def _gap(self) -> float:
         return (self.least_loss - self.best_bound) / self.least_loss
 
-    def _spent(self, sums: Vector) -> float:
-        """The mean share of an edge that goes to the row sums at its ends: a loss of lengths grows by twice as much."""
+    def _used_share(self, sums: Vector) -> float:
+        """The mean share of an edge that the row sums at its ends use."""
+        # A squared distance grows by twice this share.
         edges = self.problem.edges
         return float(np.mean(used_slack(edges, np.log(sums)) / edges.length))
 

@@ -135,7 +135,7 @@ def _rows(first, place, value, values, sums):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def dense_part(nodes, first, column, value, root, mark, columns, part):  # type: ignore[no-untyped-def]
-    """Write root_k g_k(u) for the secrets of nodes (b,) to part (?, b): how many rows, or minus how many are needed."""
+    """Write root_k g_k(u) for the secrets of nodes (b,) to part (rows, b); return the rows, or minus those needed."""
     # One row for every column with an entry there. mark (c,) is -1 on entry and exit; columns (c,) is room.
     count = 0  # columns are numbered before anything is written: `part` may be too small for them
     for i in range(nodes.size):
@@ -161,7 +161,7 @@ class OverlappingBlocks:
         self.size = places.size
         own = places.graph
         graph = csr_array((own.length, own.near, own.first), shape=(places.size, places.size))
-        cores = _halved(places.costs.points, np.arange(places.size))
+        cores = _halve(places.costs.points, np.arange(places.size))
         self.nodes = []
         for core in cores:
             away = dijkstra(graph, indices=core, min_only=True, limit=CONSTANTS.overlap)
@@ -169,6 +169,7 @@ class OverlappingBlocks:
         count = np.zeros(places.size)
         for nodes in self.nodes:
             count[nodes] += 1
+        # The square root on both sides keeps the preconditioner symmetric, as conjugate gradients need it.
         self.share = [1 / np.sqrt(count[nodes]) for nodes in self.nodes]
         self.inverse: list[NDArray[np.float32]] = []
 
@@ -200,6 +201,7 @@ class OverlappingBlocks:
             for i in range(start, stop):
                 parts[i] = self.inverse[i] @ single[self.nodes[i]]
 
+        # Added in the order of blocks, on one thread: the same bits on any number of threads.
         in_blocks(multiply, len(self.nodes), 64)
         sums = np.zeros(self.size)
         for nodes, part in zip(self.nodes, parts, strict=True):
@@ -229,14 +231,14 @@ def conjugate_gradients(
     return x
 
 
-def _halved(points: NDArray[np.float64], own: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _halve(points: NDArray[np.float64], own: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     if len(own) <= CONSTANTS.block_size:
         return [np.sort(own)]
     place = points[own]
     axis = int(np.argmax(np.ptp(place, axis=0)))
     order = np.argsort(place[:, axis], kind="stable")
     half = len(own) // 2
-    return _halved(points, own[order[:half]]) + _halved(points, own[order[half:]])
+    return _halve(points, own[order[:half]]) + _halve(points, own[order[half:]])
 
 
 def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray[np.float32]:
@@ -245,6 +247,7 @@ def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray
     normal[diagonal, diagonal] += ridge
     unit = 1 / np.sqrt(normal[diagonal, diagonal])
     normal *= unit[:, None] * unit
+    # Single precision may make a block indefinite; a wrong preconditioner costs iterations, not accuracy.
     lift = CONSTANTS.lift
     while True:
         normal[diagonal, diagonal] = 1 + lift
@@ -301,9 +304,10 @@ def improve(
     deadline: float = np.inf,
 ) -> tuple[Vector, Vector, Vector]:
     """Better weights (c,) > 0 and multipliers (n,), to a relative complementarity `gap`, and the row sums (n,)."""
-    # Cost: some ten steps of two systems, each some tens of products with what is visible of G and of G'. Memory: G',
-    # what is visible of both, and the inverse blocks.
+    # Cost: some ten steps of two systems, each some tens of products with the visible parts of G and G'. Memory: G',
+    # the visible parts of both, and the inverse blocks.
     system = _Proximal(matrix, blocks, cost, dual, gap)
+    # A start near the central path: every product of weight and price is at least `products`, as far as prices allow.
     products = CONSTANTS.start * system.loss / matrix.size
     price = np.maximum(cost - matrix.across(dual), products / np.maximum(weight, 1e-300))
     price = np.maximum(price, CONSTANTS.faint * cost)

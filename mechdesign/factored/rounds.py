@@ -29,7 +29,7 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.solvers.eikonal.padding import PaddedProblem
 from mechdesign.solvers.eikonal.row_sum_budget import damp
 
-SLACK = 2.0**-19  # nats of an edge left free: twice what the certificate rounds ln R_e down by (certificate.py)
+SLACK = 2.0**-19  # nats of an edge left free: twice the unit to which the certificate rounds ln R_e down
 _CHUNK = 64  # places whose masses are summed in single precision; a constant of the kernel
 
 

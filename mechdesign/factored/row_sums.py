@@ -55,7 +55,7 @@ def far_losses(secrets: Vector, reports: Vector, weight: NDArray[np.uint32], cod
 
 def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
     # Pair by pair where these are no more than the nodes; else the weights are spread to the nodes around each report,
-    # and what the nodes add up is read between them.
+    # and the sums at the nodes are interpolated.
     axes = u.shape[1]
     sides = [_side(np.concatenate([u[:, a], y[:, a]]), axes) for a in range(axes)]
     if np.prod([float(count) for _, _, count in sides]) > _MOST:
@@ -94,6 +94,7 @@ def _corners(
 ) -> list[tuple[tuple[NDArray[np.int64], ...], Vector]]:
     at = []
     for values, (low, step, count) in zip(points.T, sides, strict=True):
+        # Linear interpolation between the two nodes around a value; rounding may put one just outside.
         position = np.clip((values - low) / step, 0.0, count - 1)
         node = np.minimum(position.astype(np.int64), max(count - 2, 0))
         at.append([(node, 1 - position + node), (np.minimum(node + 1, count - 1), position - node)])
@@ -105,7 +106,7 @@ def _corners(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LossData:
-    """Factors, and what their losses are computed from."""
+    """Factors, with coordinates, prior and loss."""
 
     factors: Factors
     secrets: NDArray[np.float64]  # (n, a), coordinates
@@ -189,6 +190,7 @@ def row_block(data: LossData, start: int, stop: int) -> Arrays:
         near = np.zeros(len(chosen))
         places = np.ascontiguousarray(data.secrets[chosen].T)
         _add_losses(window.field, window.places, above, weight, read_only(data.reports), places, data.loss.code, near)
+        # Inside the window E - E(F), everywhere E(F): `near` and `far` of the module docstring.
         losses[own] = (near + data.floor * data.far[chosen]) / total
         if moments.size:
             share = data.prior[chosen] / total
@@ -228,7 +230,7 @@ def dense_rows(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[s
 
 
 def merged_rows(factors: Factors, secrets: NDArray[np.int64], target: NDArray[np.int64], total: Vector) -> Vector:
-    """P(y|u) (b, n) of secrets (b,) with the row sums total (b,), in doubles; target (c,), what columns report."""
+    """P(y|u) (b, n) of secrets (b,) with the row sums total (b,), in doubles; target (c,), the reports of columns."""
     kernel, weight = factors.kernel.astype(float), factors.weight.astype(float)
     rows = np.zeros((len(secrets), len(factors.inner)))
     for own, distances in dense_rows(factors, secrets):

@@ -116,7 +116,7 @@ def column_table(
     weighed = weigh((reduced / scale).T.copy(), price / scale, tolerance=gap, deadline=deadline, on_step=on_iteration)
     weight, stopped = weighed.x / scale, weighed.stopped
     shares = sp.csr_array((weight, (np.arange(len(weight)), reports)), shape=(len(weight), cost.shape[1]))
-    table = group.averaged(np.ascontiguousarray((shares.T @ columns.T).T), np.arange(cost.shape[1]))
+    table = group.average(np.ascontiguousarray((shares.T @ columns.T).T), np.arange(cost.shape[1]))
     table /= table.sum(axis=1, keepdims=True)
     table += CONSTANTS.floor * (table.mean(axis=0) + 1 / table.shape[1])
     return repair(table, program.patches), stopped if stopped in ("time", "interrupt") else "columns"

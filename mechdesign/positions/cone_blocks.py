@@ -194,7 +194,7 @@ def solve_cone_blocks(
             )
             between = sum(
                 float((algebra.cone_rows(x[:, part]) * own).sum())
-                for part, own in zip(algebra.parted(m), z, strict=True)
+                for part, own in zip(algebra.block_slices(m), z, strict=True)
             )
             mu = between / (algebra.count * m)
             broken = max(float(np.abs(residual[0]).max()) / scaled.mean() / n, float(np.abs(residual[1]).max()))
@@ -246,8 +246,8 @@ def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
     dual = np.full(share.shape[0], np.inf)
     np.minimum.at(dual, share.row, (rest.min(axis=1) - mu * m)[share.col] / share.data)
     rest -= (algebra.sums.T @ dual)[:, None]
-    z = [np.repeat(first, part.stop - part.start, axis=2) for part in algebra.parted(m)]
-    for part, block in zip(algebra.parted(m), z, strict=True):
+    z = [np.repeat(first, part.stop - part.start, axis=2) for part in algebra.block_slices(m)]
+    for part, block in zip(algebra.block_slices(m), z, strict=True):
         block[0, -n:] = rest[:, part]
     return z, dual
 
@@ -257,7 +257,7 @@ def _step(
 ) -> tuple[Array, list[Array], Array]:
     """One step of x, z and dual, some blocks at a time; s = G x throughout."""
     x, z, dual = state
-    parts = algebra.parted(x.shape[1])
+    parts = algebra.block_slices(x.shape[1])
     s = [algebra.cone_rows(x[:, part]) for part in parts]
     scalings = [Scaling(*pair) for pair in zip(s, z, strict=True)]
     algebra.factor(scalings)
@@ -313,8 +313,8 @@ class _Algebra:
     def transposed(self, z: list[Array]) -> Array:
         return np.concatenate([self.transpose(own) for own in z], axis=1)
 
-    def parted(self, blocks: int) -> list[slice]:
-        """The blocks, so many at a time that their vectors stay near the processor."""
+    def block_slices(self, blocks: int) -> list[slice]:
+        """Slices of the blocks, small enough that their vectors stay in the cache."""
         size = max(1, CONSTANTS.cones_at_once // self.count)
         return [slice(first, min(first + size, blocks)) for first in range(0, blocks, size)]
 

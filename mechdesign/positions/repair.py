@@ -33,13 +33,13 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
     rows = rows / rows.sum(axis=1, keepdims=True)
     common = (1 - _UNIFORM) * rows.mean(axis=0) + _UNIFORM / rows.shape[1]
 
-    def mixed(share: float) -> NDArray[np.uint64] | None:
+    def mix(share: float) -> NDArray[np.uint64] | None:
         mass = rounded_rows((1 - share) * rows + share * common)
         return mass if patches.breaches(mass) == 0 else None
 
     # Doubling finds a share within a factor of 2 whatever its size, where bisection from 1 would need 42 steps.
     high = _FIRST
-    while (best := mixed(high)) is None:
+    while (best := mix(high)) is None:
         if high == 1:
             message = "too low to certify between positions: even equal rows violate the bound in integers"
             raise UnsuitableError(message, field="epsilon", remedy="use higher levels, or protect cells")
@@ -47,7 +47,7 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
     low = high / 2
     for _ in range(_HALVINGS if high > _FIRST else 0):
         middle = (low + high) / 2
-        nearer = mixed(middle)
+        nearer = mix(middle)
         best, low, high = (best, middle, high) if nearer is None else (nearer, low, middle)
     return best
 

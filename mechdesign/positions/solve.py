@@ -122,7 +122,7 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
     point = solve_cone_blocks(
         cones, costs, group.sums, tolerance=targets.gap / 2, deadline=deadline, on_progress=on_iteration
     )
-    mass = repair(group.averaged(point.table, group.reports), program.patches)
+    mass = repair(group.average(point.table, group.reports), program.patches)
     if point.stopped in ("time", "interrupt"):
         first = _first_table(program, targets, np.inf)[0] if first is None else first
         mass = min(mass, first, key=lambda table: total_cost(table, cost))

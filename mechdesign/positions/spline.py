@@ -116,7 +116,7 @@ def spline_cones(patches: Patches) -> SplineCones:
         if levels.shape[1] == 16:
             level = levels[:, 4 * q : 4 * q + 4]
         flat = (level == level[:, :1]).all(axis=1)
-        for chosen, coefficients in ((flat, _equal), (~flat, _raised)):
+        for chosen, coefficients in ((flat, _flat_weights), (~flat, _varying_weights)):
             rows = coefficients(level[chosen], *halves)
             cells.append(np.repeat(around[chosen], rows.shape[1], axis=0))
             weights.append(rows.reshape(-1, 3, 9))
@@ -135,7 +135,7 @@ def spline_cones(patches: Patches) -> SplineCones:
     return SplineCones(bound=bound, slope_x=slope_x, slope_y=slope_y)
 
 
-def _equal(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
+def _flat_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
     """Weights (n, 9, 3, 9) of bound and two slopes over the cells around, for parts of cells of one level each."""
     weights = np.stack([_outer(across[0], along[0], i, j) for i in range(3) for j in range(3)])
     parts = np.tile(weights, (len(level), 1, 1, 1))
@@ -143,8 +143,8 @@ def _equal(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.
     return parts
 
 
-def _raised(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
-    """As `_equal`, (n, 16, 3, 9), for parts whose four levels differ."""
+def _varying_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
+    """As `_flat_weights`, (n, 16, 3, 9), for parts whose four levels differ."""
     corner = level.reshape(-1, 2, 2)
     parts = np.zeros((len(level), 4, 4, 3, 9))
     for a, b in product(range(4), repeat=2):

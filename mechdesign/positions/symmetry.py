@@ -5,7 +5,7 @@ one report of each orbit, times the size of the orbit, then satisfy the row sums
 add up to 1, and each lies in its own cones.
 
 A group is chosen where a program and its images differ by 1e-7 at most; no bound rests on that. Constraints are raised
-to the largest of their images, which the group leaves alone exactly, and which are no stricter than those of the
+to the largest of their images, which the group leaves alone exactly, and which are at most as strict as those of the
 program. The cost of every image is its own.
 """
 
@@ -45,7 +45,7 @@ class Orbits:
     sums: sp.csr_array  # (r, n), the means over the orbits of cells
     raised: Array  # the numbers of the constraints, each the largest of its images
 
-    def averaged(self, blocks: Array, reports: Cells) -> Array:
+    def average(self, blocks: Array, reports: Cells) -> Array:
         if len(self.ways) == 1:
             return blocks
         total = np.zeros((len(blocks), len(blocks)))

@@ -85,7 +85,7 @@ def test_remap_keeps_position_claim():
 @pytest.mark.obligation("position-rows-alone")
 def test_cell_row_users_refuse_positions():
     mechanism = position_mechanism("square")
-    with pytest.raises(UnsuitableError, match="where in the cell people were"):
+    with pytest.raises(UnsuitableError, match="cannot be attributed to cells"):
         md.surveys.estimate_shares([mechanism], [np.ones(25, int)], Areas.of_labels(np.zeros(25, int)))
     with pytest.raises(UnsuitableError, match="rows of several cells"):
         table_retrieval_radius(mechanism, 0.0, 0.9)
