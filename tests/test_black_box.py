@@ -37,7 +37,7 @@ let client;
 for (const cell of process.argv.slice(3).map(Number)) {
   found.push([]);
   for (let k = 0; k < Number(process.argv[2]); k++) {
-    if (k % 100 === 0) client = await opened(); // what was paid is read again for every report
+    if (k % 100 === 0) client = await opened(); // the paid amount is read again for every report
     found.at(-1).push((await client.reportCell(cell)).report.number);
     await client.forget();
   }

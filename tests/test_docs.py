@@ -1,6 +1,6 @@
 """The pages of docs/: their commands and snippets run as they stand, in their order.
 
-A comment before a block says what is not run by default: `<!-- slow: WHY -->` blocks run with --run-all,
+A comment before a block excludes it from the default run: `<!-- slow: WHY -->` blocks run with --run-all,
 `<!-- not run: WHY -->` blocks never do. Lines that install are passed over: the tests run where it is installed.
 """
 

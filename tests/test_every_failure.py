@@ -35,7 +35,7 @@ BYTES = 1 << 16  # more than any of the files takes
 
 
 class Steps:
-    """Counts steps and fails at one of them; `failed` says at what."""
+    """Counts steps and fails at one of them; `failed` is its name."""
 
     def __init__(self, failing: int, error: Callable[[], BaseException]) -> None:
         self.failing, self.error, self.count, self.failed = failing, error, 0, ""
@@ -117,7 +117,7 @@ def sampler() -> md.Sampler:
 
 @dataclass(frozen=True)
 class Task:
-    """make prepares a folder, act changes it and returns what a caller gets, check looks at it: `got` is that, or
+    """make prepares a folder, act changes it and returns a result, check looks at it: `got` is that, or
     None where something failed.
     """
 
@@ -159,7 +159,7 @@ def open_session(folder: Path) -> md.sessions.Session:
 
 
 def check_release(folder: Path, session: md.sessions.Session, got: Any) -> None:
-    """A tick that was answered is in the file; one that was not can be answered once, and both go on alike."""
+    """A tick that was answered is in the file; one that was not can be answered once. Both continue alike."""
     again = md.sessions.Session(folder / "s.json", design=session.design)
     assert again.account().last in ((2,) if got is not None else (0, 2))
     if again.account().last == 0:
@@ -220,7 +220,7 @@ def every(task: Task, way: str, folder: Path, after: Callable[[int], int]) -> in
             raise
         try:
             task.check(here, made, got)
-            if way != "a line" and steps.failed != "unlink":  # what is not removed stays until the next opening
+            if way != "a line" and steps.failed != "unlink":  # a file that is not removed stays until the next opening
                 assert not [*here.rglob("*.part")]
         except BaseException as raised:
             raised.add_note(f"after step {number}, {steps.failed}, which gave {got!r:.80}")

@@ -1,4 +1,4 @@
-"""What people try first: a call that cannot be meant ends with an error that names the argument and says what to do."""
+"""First guesses of users: a wrong call raises an error that names the argument and the remedy."""
 
 from __future__ import annotations
 

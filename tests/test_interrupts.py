@@ -1,4 +1,4 @@
-"""Ctrl-C in two steps: what a signal does before, in, between and after searches."""
+"""Ctrl-C in two steps: the effect of a signal before, in, between and after searches."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is published: one version everywhere, recipe and package ask for the same, the workflows run the gate, and the
-built files hold what they must.
+"""The published package: one version everywhere, equal dependencies in recipe and package, workflows that run the gate,
+and complete built files.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def test_the_recipe_asks_for_what_the_package_asks_for():
     for requirement in PROJECT["dependencies"]:
         name, versions = re.fullmatch(r"([\w-]+)([<>=].+)", requirement).groups()
         assert asked.pop(name) == versions
-    assert not asked, "the recipe asks for what the package does not"
+    assert not asked, "the recipe has dependencies that the package has not"
 
 
 def test_the_workflows_run_the_gate_and_the_checks():

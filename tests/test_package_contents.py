@@ -1,4 +1,4 @@
-"""What the repository has in its root, and what goes out in the source distribution: nothing that is not named here."""
+"""The root of the repository and the source distribution hold only the files that are named here."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def public():
 
 @pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_examples_of_every_public_name_run(every):
-    """In one process: each name has an example, and it and the examples of methods print what their docstrings say."""
+    """In one process: each name has an example, and all examples print the results in their docstrings."""
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
     without, listed, printed = [], [], io.StringIO()
     for name, value in public().items():
@@ -161,7 +161,7 @@ def test_examples_of_every_public_name_run(every):
 
 
 def test_every_public_docstring_has_its_sections():
-    """Parameters or attributes where there are any, and of functions what is returned: shapes and units stand there."""
+    """Parameters or attributes where there are any, and of functions the return value, with shapes and units."""
     lacking = []
     for name, value in public().items():
         if inspect.isclass(value) and issubclass(value, Exception):

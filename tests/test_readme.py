@@ -120,7 +120,7 @@ def commands() -> list[str]:
 
 
 def run(line: str, folder: Path) -> str:
-    """What a command says on standard output, in a folder that has the shipped problems beside it."""
+    """Return the standard output of a command in a folder next to the shipped problems."""
     name, *words = line.split()
     assert name == "mechdesign", line
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "100"}

@@ -23,7 +23,7 @@ CORE = (
     *("errors", "base", "problem", "mechanism", "evaluation", "closed_forms", "programs", "solvers"),
     *("verification", "output", "cli"),
 )
-COPIED = ("mechdesign", "tests", "problems", "scripts", "benchmarks", "docs")  # what tests load or run
+COPIED = ("mechdesign", "tests", "problems", "scripts", "benchmarks", "docs")  # loaded or run by tests
 WHOLE = ("docs", "package", "package_contents", "readme", "structure")  # tests of a whole checkout
 LINES = """
 import sys
@@ -40,7 +40,7 @@ PUBLIC = {path.stem for path in PACKAGE.glob("*.py")} - {"errors"}  # the public
 
 @cache
 def imports() -> dict[Path, set[str]]:
-    """The first names below `mechdesign` of what every file below a folder imports, anywhere in it."""
+    """The folders of `mechdesign` that every file below a folder imports, anywhere in it."""
     targets = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         names = []
@@ -94,8 +94,8 @@ CLOCKS = re.compile(r"^\s*(import|from) .*\btime\b|\bsleep\(|Date\.now|performan
 
 
 def test_no_test_sleeps_or_reads_a_clock() -> None:
-    """A busy machine is no reason to fail: time passes on clocks of the test, other processes say where they are, and
-    are stopped at an event (fixtures/interruption_points.py). Fuzzing is no test, and runs for so many seconds.
+    """A busy machine must not fail a test: time passes on clocks of the test, other processes report their state and
+    are stopped at an event (fixtures/interruption_points.py). Fuzzing is not a test and runs for a number of seconds.
     """
     files = [path for path in (ROOT / "tests").rglob("*") if path.suffix in (".py", ".mjs")]
     read = {
@@ -111,7 +111,7 @@ def without(folder: Path, *capabilities: str, copied: tuple[str, ...] = COPIED) 
     gone = set(capabilities)
     while more := {name for name in set(CAPABILITIES) - gone if declared_needs(name)[0] & gone}:
         gone |= more
-    for name in copied:  # with what is compiled, which stays valid: a copy keeps the times of its files
+    for name in copied:  # with compiled files, which stay valid: a copy keeps the times of its files
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("_problems"))
     for name in ("pyproject.toml", "README.md"):
         shutil.copy(ROOT / name, folder)
@@ -122,7 +122,7 @@ def without(folder: Path, *capabilities: str, copied: tuple[str, ...] = COPIED) 
 
 
 def run(folder: Path, *words: str) -> str:
-    """What Python prints with these words in a folder, its package first."""
+    """Return the output of Python with these words in a folder whose package comes first."""
     variables = {**os.environ, "PYTHONPATH": str(folder)}
     ended = subprocess.run(
         [sys.executable, *words], cwd=folder, env=variables, check=False, capture_output=True, text=True
@@ -146,7 +146,7 @@ def test_capabilities_can_be_taken_away(taken: tuple[str, ...], tmp_path: Path) 
     shown = run(folder, "-c", LINES).splitlines()
     present = set().union(*(names for name, names in commands.items() if name not in gone))
     assert {word for line in shown for word in line.split()[1:2]} & set().union(*commands.values()) == present
-    if taken == CAPABILITIES:  # once, as collecting takes 20 s: what loads without all of them loads without one
+    if taken == CAPABILITIES:  # once, as collecting takes 20 s: modules that load without all of them load without one
         run(
             folder, "-m", "pytest", "-q", "--collect-only", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"
         )
@@ -157,7 +157,7 @@ def test_capabilities_can_be_taken_away(taken: tuple[str, ...], tmp_path: Path) 
 def test_without_capabilities_all_other_tests_pass(taken: tuple[str, ...], tmp_path: Path) -> None:
     folder, _ = without(tmp_path, *taken)
     ignored = [f"--ignore=tests/test_{name}.py" for name in WHOLE]
-    # without the project's options, which end what is printed with hundreds of skipped tests instead of what fails
+    # without the project's options, which would print hundreds of skipped tests after the failures
     assert " passed" in run(
         folder, "-m", "pytest", "-q", "-o", "addopts=", "-n", "2", "-p", "no:cacheprovider", *ignored
     )

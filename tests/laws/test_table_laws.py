@@ -1,4 +1,4 @@
-"""Laws of certified tables: every finite table becomes private, and private means what the definition says."""
+"""Laws of certified tables: every finite table becomes private, by the definition of privacy."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ statements of the docstrings taken up again. It puts the claim together from met
 mathematician would, compares the printed sentence with it word by word, and asks nothing of how the file came about.
 
 A file is a dictionary {"attrs": {name: value}, "variables": {name: {"dims": [...], "dtype": "uint64", "values": nested
-lists, "attrs": {...}}}}; what was printed of it are the fields of a `Verification` as a dictionary.
+lists, "attrs": {...}}}}; the printed statement is the fields of a `Verification` as a dictionary.
 """
 
 from __future__ import annotations

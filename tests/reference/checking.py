@@ -1,4 +1,4 @@
-"""Is a file true to what is printed of it? One list of untruths for tables and factored mechanisms."""
+"""Check a file against its printed verification: one list of untruths for tables and factored mechanisms."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _SLACK = 1 + 1e-9  # relative, of a bound over the figure that it bounds
 
 
 def untruths(file: Mapping[str, Any], printed: Mapping[str, Any]) -> list[str]:
-    """What is not true of what was printed: the claim of `printed["claim"]`, and every figure that is not None.
+    """Return the untrue parts of a printed verification: the claim `printed["claim"]` and all figures but None.
 
-    file: nested lists, see the package's docstring. What cannot be read is untrue.
+    file: nested lists, see the package's docstring. A file that cannot be read is untrue.
     """
     try:
         read = File(attrs=dict(file["attrs"]), variables=dict(file["variables"]))
@@ -211,7 +211,7 @@ def described_lengths(file: File, metric: Mapping[str, Any], size: int) -> Lengt
 
 
 def bound_untruths(file, printed, prior, loss, rows, true, lengths):
-    """Of objective and lower bound: the bound is below what it bounds, and follows from its multipliers."""
+    """Of objective and lower bound: the bound is below the objective and follows from its multipliers."""
     value = true
     if "objective" in file.attrs:
         said = file.attribute("objective", float)

@@ -68,7 +68,7 @@ def excess_said(said: Sentence, domain: dict[str, Any]) -> float | None:
 
 
 def cells_word(domain: dict[str, Any]) -> str:
-    """What the cells of a grid are called: intervals where coordinates are not lengths."""
+    """Return the name of the cells of a grid: intervals where coordinates are not lengths."""
     lengths = (*METRES, "cell") + ("1",) * (len(domain["shape"]) > 1)
     return "cells" if unit_name(domain["unit"]) in lengths else "intervals"
 

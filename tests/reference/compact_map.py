@@ -162,7 +162,7 @@ class Reader:
         return i * self.cells[1] + j
 
     def covered(self, secret, k, sums):
-        """Whether the edge along k between two secrets keeps the claim: sums, S by secret."""
+        """True if the edge along k between two secrets keeps the claim: sums, S by secret."""
         p, (_, other) = self.secret(secret), self.ends(secret, k)
         spare = Fraction(self.length(p, k) - self.units(p, k) * self.header["step"], 2**48)
         bound = exponential(spare)

@@ -81,7 +81,7 @@ def _up(numerator: int, denominator: int) -> int:
 
 
 def within(first: int, second: int, length: Length) -> bool:
-    """Whether first <= e^length second, for integers >= 1; true where 1000 bits leave it open."""
+    """True if first <= e^length second, for integers >= 1; true where 1000 bits leave it open."""
     if first <= second:
         return True
     for bits in PRECISIONS:

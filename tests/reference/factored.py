@@ -24,15 +24,13 @@ KERNEL_BITS = 58
 LARGEST_WEIGHT = 1 << 28
 FACTORED = "mechdesign/factored/2"
 LOGARITHMS = 3e-14  # nats: two logarithms in doubles, of sums up to 2^118
-ROUNDED_DOWN = (
-    1e-5  # relative; lengths that are no list of the file are rounded down, the more the wilder the level map
-)
+ROUNDED_DOWN = 1e-5  # relative; lengths that the file does not list are rounded down, the more the wilder the level map
 
 
 @dataclass(frozen=True)
 class Parts:
-    """What a file says, place by place: weights and reports of the columns, their generators (place, offset), the place
-    of every secret, the cap, neighbours (place, units) of every place, the stored sums, the nats of one unit.
+    """The contents of a file, place by place: weights and reports of the columns, their generators (place, offset), the
+    place of every secret, the cap, neighbours (place, units) of every place, the stored sums, the nats of one unit.
     """
 
     weight: list[int]
@@ -126,7 +124,7 @@ _PARTS = (("tail", "int64"), ("head", "int64"), ("units", "uint16"))
 
 
 def _distances(near: Sequence[Sequence[tuple[int, int]]], source: int, cap: int) -> list[int]:
-    """Dijkstra in whole units; what is cap or more away is at cap."""
+    """Dijkstra in whole units; places at cap or further are at cap."""
     found = [cap] * len(near)
     found[source] = 0
     queue = [(0, source)]

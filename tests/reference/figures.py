@@ -25,14 +25,14 @@ Table = Sequence[Sequence[Fraction]]
 
 
 def close(said: object, true: Fraction | float) -> bool:
-    """Whether a printed figure is a number that agrees."""
+    """True if a printed figure is a number that agrees."""
     if not isinstance(said, (int, float)) or isinstance(said, bool) or not isfinite(said):
         return False
     return abs(Fraction(said) - Fraction(true)) <= Fraction(AGREE) * abs(Fraction(true)) + SUBNORMAL
 
 
 def between(least: float, said: object, most: float) -> bool:
-    """Whether a printed figure is a number that lies between two figures, or agrees with one of them."""
+    """True if a printed figure is a number that lies between two figures, or agrees with one of them."""
     return close(said, least) or close(said, most) or (isinstance(said, float) and least < said < most)
 
 
@@ -91,7 +91,7 @@ def steepest(mass: Sequence[Sequence[int]], sums: Sequence[int], lengths: Length
 
 
 def true_objective(file: File, rows: Sequence[Fraction], loss: Fraction) -> Fraction | None:
-    """What the program of a file minimises, at its table; None for the criterion of a statistical design."""
+    """The objective of the program of a file, at its table; None for the criterion of a statistical design."""
     program, kept = file.attribute("program", str), file.json_attribute("parameters")
     if program == "minimax":
         return max(rows)
@@ -192,8 +192,8 @@ def position_costs(file: File) -> Table:
 
 
 def bound_weights(file: File, prior: Sequence[Fraction]) -> Sequence[Fraction] | None:
-    """The weights of the secrets under which the optimal program bounds the objective: the prior, or what multipliers
-    of the side rows make of it, scaled to sum 1; None for programs whose rows have limits, or another criterion.
+    """The weights of the secrets under which the optimal program bounds the objective: the prior, or its
+    change by multipliers of the side rows, scaled to sum 1. None for programs whose rows have limits, or another criterion.
     """
     if "objective" not in file.attrs:
         return prior
@@ -215,7 +215,7 @@ def independent_bound(file: File, prior: Sequence[Fraction], loss: Table, length
         sum lambda + sum over reports y of max over anchors a of min(0, min over rays g of <r_y, g> / g(a))
 
     for r_y = prior l_y - lambda. None where the rays are too many to look at. The bound holds for any anchor,
-    P(y|a) <= 1, so that the best one is an upper end of what may be claimed.
+    P(y|a) <= 1, so that the best one is an upper end of the possible bounds.
     """
     size = len(prior)
     rays = _rays(size, tuple((u, v, float(length)) for (u, v), length in lengths.items()))
@@ -251,7 +251,7 @@ def _rays(size: int, edges: tuple[tuple[int, int, float], ...]) -> list[tuple[fl
 
 
 def _from_the_first(size: int, tree: Sequence[tuple[int, int, float]]) -> list[tuple[tuple[int, int, int], int]]:
-    """The edges in an order in which each starts at a place that is known, from place 0; [] where they are no tree."""
+    """The edges in an order in which each starts at a place that is known, from place 0; [] if they are not a tree."""
     known, order, left = {0}, [], set(range(len(tree)))
     while left:
         ready = [e for e in left if (tree[e][0] in known) != (tree[e][1] in known)]

@@ -139,7 +139,7 @@ def _cell(place: Place, sides: tuple[tuple[Any, ...], ...]) -> Cell:
         position = (at - low) / size - Fraction(1, 2)
         index = round(position)
         if not 0 <= index < count or abs(position - index) >= _OFF_CENTRE:
-            raise Unreadable(f"{float(at)} is no centre of a cell")
+            raise Unreadable(f"{float(at)} is not the centre of a cell")
         found.append(index)
     return tuple(found)
 
@@ -161,7 +161,7 @@ def _steps(axes: int, stencil: int) -> Iterator[Cell]:
 
 
 def _clear(start: Cell, step: Cell, cells: dict[Cell, int]) -> bool:
-    """Whether the segment from the centre of a cell to that of another keeps to the cells that there are.
+    """True if the segment from the centre of a cell to that of another keeps to the cells that there are.
 
     It leaves cells where it is half-way between two centres on some axis; where that happens on several axes at once
     it passes through an edge or a corner, and some order of single moves must lead through cells.
@@ -209,7 +209,7 @@ class Level:
             raise Unreadable("no level map")
 
     def words(self) -> dict[str, str]:
-        """What the sentence says of the map: smallest and largest eps, its fingerprint, how it is read."""
+        """The map in the sentence: smallest and largest eps, its fingerprint, how it is read."""
         values = [float(value) for value in self.values.values()]
         digest = hashlib.sha256(b"".join(struct.pack("<d", x) for axis in [*self.doubles, values] for x in axis))
         return {

@@ -1,4 +1,4 @@
-"""Whether a claim about positions is true: sentence, rows, levels, and gradients by blossoms, in fractions.
+"""True if a claim about positions is true: sentence, rows, levels, and gradients by blossoms, in fractions.
 
 A quadratic in s has one symmetric form f[s, t] that is affine in both with f[s, s] = f(s), and its Bernstein
 coefficients on [a, b] are f[a, a], f[a, b], f[b, b]. The weights of the spline have the forms (1/2 - s)(1/2 - t) / 2,
@@ -27,7 +27,7 @@ Cells = dict[tuple[int, ...], int]
 
 
 def position_untruths(file: File, sentence: object) -> Iterator[str]:
-    """What is not true of the printed claim about positions."""
+    """Return the untrue parts of the printed claim about positions."""
     if sentence is None:
         return
     grid, places = file.json_attribute("domain"), file.points("secret")
@@ -147,7 +147,7 @@ def _bilinear(corners: list[Fraction], s: Fraction, t: Fraction) -> Fraction:
 
 
 def _gentle(p: list[int], z: list[Fraction]) -> bool:
-    """Whether the coefficients on the cell, or on all four quarters, bound the gradient."""
+    """True if the coefficients on the cell, or on all four quarters, bound the gradient."""
     if len(z) == 16:
         return all(
             _coefficients_bounded(p, whole, one, (a * HALF - HALF, a * HALF), (b * HALF - HALF, b * HALF))
@@ -181,7 +181,7 @@ def _coefficients_bounded(
 
 @cache
 def _coefficients(first: tuple[Fraction, ...], second: tuple[Fraction, ...], flat: bool) -> list[Any]:
-    """Of every coefficient on a rectangle, times one integer: what nine masses add to the derivatives, and, for
+    """Of every coefficient on a rectangle, times one integer: the weights of nine masses in the derivatives, and, for
     each corner of the cell, to the product with its level; of degree 2 where the level is `flat`, else 3.
     """
     if flat:

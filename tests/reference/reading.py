@@ -1,4 +1,4 @@
-"""What a file says, read strictly, and sentences compared with it: anything unexpected is an `Unreadable`."""
+"""Read a file strictly and compare sentences with it: anything unexpected is an `Unreadable`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AXES = ("x", "y", "z")
 
 
 class Unreadable(ValueError):
-    """What is there cannot be read as a file or a claim."""
+    """The content cannot be read as a file or a claim."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class File:
         """An attribute that holds JSON."""
         found = json.loads(self.attribute(name, str))
         if not isinstance(found, dict):
-            raise Unreadable(f"attribute {name} is no object")
+            raise Unreadable(f"attribute {name} is not an object")
         return found
 
     def points(self, dim: str) -> tuple[tuple[Fraction, ...], ...]:
@@ -66,7 +66,7 @@ class File:
 
 
 class Sentence:
-    """A sentence that is compared word by word with what it has to say; `number` and `word` take what a file lacks."""
+    """A sentence compared word by word with the expected one; `number` and `word` read values that a file lacks."""
 
     def __init__(self, text: object) -> None:
         if not isinstance(text, str):
@@ -89,7 +89,7 @@ class Sentence:
         """The plain number that comes next, up to a blank."""
         text = self._rest.split(" ", 1)[0]
         if not set(text) <= set("0123456789.e+-") or not text[:1].isdigit():
-            raise Unreadable(f"{text[:40]!r} is no number")
+            raise Unreadable(f"{text[:40]!r} is not a number")
         self._rest = self._rest[len(text) :]
         return float(text)
 

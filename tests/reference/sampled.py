@@ -1,7 +1,7 @@
 """Is a large factored file private on a sample of its edges? Rows of both ends of every edge, from the statement alone.
 
-The claim of a file whose table would not fit is a list of edges: what holds on each of them holds along shortest paths.
-A sample does not prove it, and finds what is wrong on a share p of the edges with probability 1 - (1 - p)^count.
+The claim of a file whose table would not fit is a list of edges: a bound on each of them holds along shortest paths.
+A sample does not prove it. It finds an error on a share p of the edges with probability 1 - (1 - p)^count.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from reference.reading import File, Unreadable
 
 
 def sampled_untruths(file: Mapping[str, Any], claim: str, count: int, *, seed: int = 0) -> list[str]:
-    """What is not true of `count` edges of the claim of a factored file, as `untruths` has it for all of them.
+    """Return the untruths about `count` edges of the claim of a factored file, as `untruths` has it for all of them.
 
     Both rows of an edge are built up again and summed, and P(k|u) <= e^d P(k|v) is compared both ways where the
     largest and the least ratio over the columns k are; the weights cancel.
@@ -51,7 +51,7 @@ def sampled_untruths(file: Mapping[str, Any], claim: str, count: int, *, seed: i
 
 
 def _private(one: list[int], other: list[int], length: Length) -> bool:
-    """Whether P(k|one) <= e^length P(k|other) for all columns: where the ratio of masses is the largest."""
+    """True if P(k|one) <= e^length P(k|other) for all columns: where the ratio of masses is the largest."""
     high, low = one[0], other[0]
     for a, b in zip(one, other, strict=True):
         if a * low > high * b:
