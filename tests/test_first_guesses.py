@@ -129,7 +129,7 @@ def test_arguments_in_python_are_options_on_the_command_line(run, tmp_path, monk
     assert as_options("solve it with method='table' in work=FOLDER") == "solve it with --method table in --work FOLDER"
 
 
-def test_a_loss_without_a_name_and_pictures_without_matplotlib_say_what_is_missing(monkeypatch):
+def test_missing_name_or_matplotlib_is_reported(monkeypatch):
     class Nameless(md.losses.Loss):
         def matrix(self, secrets, reports):
             return np.ones((secrets.size, reports.size))
@@ -178,7 +178,7 @@ def test_objects_are_copied_and_pickled_as_before():
     assert pickle.loads(pickle.dumps(md.Euclidean(epsilon=1.0, unit="m"))).epsilon == 1.0
 
 
-def test_a_checked_function_keeps_its_name_and_passes_on_what_it_raises():
+def test_validated_function_keeps_name_and_errors():
     @validated
     def quotient(a: float, b: float = 1.0, *, words: list[str] | None = None) -> float:
         """Docstring."""

@@ -34,7 +34,7 @@ def test_before_the_first_search_nothing_is_kept() -> None:
         press()
 
 
-def test_after_a_search_the_first_press_waits_and_ends_the_next_search() -> None:
+def test_press_after_a_search_ends_the_next_search() -> None:
     with two_steps():
         assert interruptible(lambda: "found", "interrupt") == "found"
         assert press() == "found"

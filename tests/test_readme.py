@@ -82,7 +82,7 @@ def test_the_script_of_the_comparison_prints_its_table(tmp_path, monkeypatch, ca
     assert [rounded_up(loss, 6), rounded_up(-bound, 6)] == [table["optimal"][0], f"-{table['optimal'][1]}"]
 
 
-def test_the_tables_of_the_comparison_are_laid_out_as_they_are_printed(monkeypatch, capsys):
+def test_comparison_tables_are_as_printed(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "120")
     text = COMPARE.read_text(encoding="utf-8")
     rows = [line.split() for line in re.findall(rf"^[a-z]\w+ +{FIGURES}$", text, re.M)]
@@ -131,7 +131,7 @@ def run(line: str, folder: Path) -> str:
 
 
 @pytest.mark.study
-def test_every_command_runs_in_its_order_and_the_sentence_about_rome_is_the_computed_one(tmp_path):
+def test_commands_run_in_order_and_rome_is_computed(tmp_path):
     pytest.importorskip("pyproj")
     shutil.copytree(ROOT / "problems", tmp_path / "problems")
     printed = [run(line, tmp_path) for line in commands()]

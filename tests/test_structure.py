@@ -71,7 +71,7 @@ def test_every_folder_is_known() -> None:
     assert set(capabilities()) == set(CAPABILITIES)
 
 
-def test_data_flows_to_the_right_and_the_core_imports_no_capability() -> None:
+def test_core_imports_only_folders_to_its_left() -> None:
     wrong = {}
     for path, names in imports().items():
         if path.parts[0] in CORE:

@@ -224,7 +224,7 @@ def philadelphia():
         ("--raster_unit", "miles", "--gap", "1e-4", "--cells", 4),
     ],
 )
-def test_parameters_in_every_spelling_and_the_python_api_give_the_same_mechanism(run_json, tmp_path, words):
+def test_command_and_python_give_the_same_mechanism(run_json, tmp_path, words):
     code, summary = run_json("solve", "philadelphia", *words, "-o", tmp_path / "p.nc")
     mechanism = philadelphia()
     save(mechanism, tmp_path / "api.nc")

@@ -252,7 +252,7 @@ def test_what_verifies_is_verified_once(run, monkeypatch, tmp_path):
     assert (tmp_path / "x.nc").is_file()
 
 
-def test_names_with_markup_and_control_characters_are_shown_as_they_are(run, tmp_path):
+def test_names_with_markup_are_shown_verbatim(run, tmp_path):
     (tmp_path / "[").mkdir()
     name = "[/b]:smile:\x1b[31m\n\u202e.nc"
     code, out, _ = run("solve", "line", "--cells", "3", "-o", "[/b].nc")

@@ -228,9 +228,7 @@ def test_degrees_are_not_taken_for_metres(run, tmp_path, given, order) -> None:
     assert sampler.sample(at=[place, [1249.0, -418.0]]).shape == (2, 1)  # one of many may be meant
 
 
-def test_numbers_in_km_are_refused_where_one_place_is_asked_for_and_taken_where_they_may_be_meant(
-    tmp_path, run
-) -> None:
+def test_numbers_in_km_are_refused_for_one_place(tmp_path, run) -> None:
     """Of a map of 90 km its own degrees are a part, so a position there may be one in km."""
     plane = md.geo.Plane(latitude=5.6, longitude=-0.2, unit="km")
     domain = md.Domain.grid((9, 9), cell=10.0, unit="km", origin=-45.0, plane=plane)

@@ -102,7 +102,7 @@ def test_mean_squared_error(epsilon, dimension, value):
 
 
 @pytest.mark.parametrize("step", [0.5, 0.25])
-def test_lattice_mean_squared_error_tends_to_the_continuous_one_plus_snapping(step):
+def test_lattice_error_tends_to_continuous_plus_snapping(step):
     count = math.ceil(TAIL_NATS / step)
     square = (np.arange(count) * step) ** 2
     plane = cell_masses(count, step, 1.0) * (square[:, None] + square)
@@ -140,7 +140,7 @@ def test_outside_and_masked_mass_goes_to_the_nearest_cell(shape, mask):
     "name", few_by_default(FORMS, "geometric_clamped", "planar_laplace_normalised", "randomized_response")
 )
 @pytest.mark.parametrize("mask", [None, HOLES])
-def test_every_closed_form_holds_the_multiple_it_shows_and_no_less(name, mask):
+def test_closed_forms_hold_exactly_their_multiple(name, mask):
     problem = on_grid((3, 4), mask=mask)
     mechanism = FORMS[name](problem)
     shown = mechanism.attrs["ratio"]

@@ -155,7 +155,7 @@ def test_equal_distributions(name):
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_a_difference_is_seen_however_small_unless_it_is_rounding(name):
+def test_differences_above_rounding_are_detected(name):
     p = np.full(size_of(PLACES[name]), 1 / size_of(PLACES[name]))
     q = p.copy()
     q[0], q[-1] = q[0] - 1e-10, q[-1] + 1e-10
@@ -291,7 +291,7 @@ def test_the_first_broken_triple_is_named():
         kantorovich(np.eye(9)[0], np.eye(9)[1], table)
 
 
-def test_a_table_may_be_off_by_rounding_and_the_lower_bound_counts_it():
+def test_lower_bound_covers_rounding_of_the_table():
     table = around(9)
     p, q = pair("table", "dense", 11)
     exact = kantorovich(p, q, table)
@@ -302,7 +302,7 @@ def test_a_table_may_be_off_by_rounding_and_the_lower_bound_counts_it():
     assert bent.lower <= exact.value
 
 
-def test_a_detour_that_is_too_short_by_more_than_rounding_is_refused():
+def test_detours_too_short_are_refused():
     table = around(9)
     far = table[0, 80] + 1e-11 * table.max()
     with pytest.raises(InputError, match="triangle inequality"):

@@ -152,7 +152,7 @@ def test_a_machine_of_finite_precision_stays_below_the_bound(epsilon, step, angl
 
 
 @pytest.mark.parametrize(("epsilon", "step", "angles", "r_max"), MACHINES)
-def test_the_level_to_run_with_is_the_largest_that_the_formula_allows(epsilon, step, angles, r_max):
+def test_level_is_the_largest_of_the_formula(epsilon, step, angles, r_max):
     angle = CIRCLE / angles
     running = finite_precision_epsilon(epsilon, step, angle, r_max)
     assert bound_of(running * (1 - FUNCTION), step, angle, r_max) <= epsilon
@@ -189,7 +189,7 @@ def test_where_no_level_is_small_enough():
     assert f"{threshold:.6g} radians" in caught.value.remedy
 
 
-def test_a_grid_of_the_cells_of_paris_is_private_and_true_to_the_plane_away_from_the_border():
+def test_paris_grid_is_private_and_matches_the_plane():
     problem = on_grid((20, 20), epsilon=EPSILON, cell=CELL)
     mechanism = baselines.planar_laplace(problem)
     assert max(mechanism.attrs["ratio"], mechanism.attrs["scale"]) <= 1
@@ -212,7 +212,7 @@ def test_the_diameter_of_many_places():
 
 
 @pytest.mark.parametrize("mask", [None, pytest.param(HOLES, marks=pytest.mark.exhaustive)])
-def test_truncated_tables_are_certified_below_the_level_and_so_is_the_machine(mask):
+def test_truncated_tables_are_certified_below_the_level(mask):
     epsilon, angles = 0.8, 400
     problem = on_grid((4, 4), epsilon=epsilon, mask=mask)
     mechanism = truncated(problem, angle_precision=CIRCLE / angles)

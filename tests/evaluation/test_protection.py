@@ -112,7 +112,7 @@ def odds_bound(mechanism: xr.Dataset, u: int, v: int) -> float:
 @pytest.mark.parametrize(
     "asked", few_by_default([(case,) for case in ASKED], *[(ASKED[number],) for number in (0, 3, 6)])
 )
-def test_cells_of_a_city_by_brute_force_over_positions_on_the_ground(asked):
+def test_city_cells_by_brute_force_over_positions(asked):
     mechanism, radius = city(*asked), asked[2]
     found, true = protection(MechanismFile.read(mechanism)), largest_on_the_ground(mechanism, radius)
     assert (found.kind, found.within, found.exact) == ("cells", radius, True)
@@ -236,7 +236,7 @@ def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "is not known" in protection_sentence(unknown)
 
 
-def test_values_of_a_scale_whose_level_varies_are_protected_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_varying_level_protects_neighbouring_values(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = md.Domain.grid(4, cell=1.0, unit="USD")
     metric = md.Eikonal(level=md.PrivacyLevel.from_values(domain, [0.5, 0.6, 0.7, 0.8]))
     made = baselines.exponential(md.DesignProblem(domain, metric, np.full(4, 0.25), md.losses.Distance()))

@@ -121,7 +121,7 @@ def test_the_error_of_the_best_estimate_against_a_search(shape, loss):
 
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("loss", [Distance(), SquaredDistance()])
-def test_errors_stand_below_the_remapped_loss_and_never_fall_by_post_processing(shape, loss):
+def test_retrieval_errors_never_fall_by_post_processing(shape, loss):
     mechanism = planar_laplace_mechanism(on_grid(shape, loss=loss))
     error = utility.adversary_error(mechanism, loss.name)
     assert error.lower_bound <= error.value
@@ -134,7 +134,7 @@ def test_errors_stand_below_the_remapped_loss_and_never_fall_by_post_processing(
         assert error.lower_bound == pytest.approx(error.value, rel=FLOAT)
 
 
-def test_a_report_that_says_nothing_leaves_the_spread_of_the_prior():
+def test_constant_report_leaves_spread_of_prior():
     problem = on_grid((3, 4), loss=SquaredDistance())
     mechanism = baselines.constant(problem)
     points, prior = problem.domain.points, problem.prior_array

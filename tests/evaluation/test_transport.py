@@ -85,7 +85,7 @@ def test_the_certificate_holds_whatever_it_is_given(places, seed):
             assert (f[:, None] - f[None] - distance).max() <= REORDERED * ground.diameter
 
 
-def test_a_residual_too_small_to_carry_is_charged_over_the_diameter():
+def test_small_residual_costs_the_diameter():
     ground = Ground.of(Domain.grid((1, 3), cell=1.0, unit="m"))
     tiny = 2.0**-48
     moved = excess(np.array([0.5, -0.5, 0.0]))
@@ -95,7 +95,7 @@ def test_a_residual_too_small_to_carry_is_charged_over_the_diameter():
     assert found.upper >= 0.5 - tiny + 2 * tiny * 2.0
 
 
-def test_balanced_takes_surplus_in_proportion_and_carries_the_rest():
+def test_balanced_removes_surplus_in_proportion():
     moved = excess(np.array([0.5, 0.25, -0.375, -0.375]))
     plan = Plan(source=np.array([0, 0, 1]), target=np.array([2, 3, 3]), mass=np.array([0.75, 0.25, -1.0]))
     found = balance(plan, moved, 4)
@@ -173,7 +173,7 @@ def test_excess_is_what_p_and_q_do_not_share_with_one_sum():
     assert list(found.demand) == [0.375, 0.375]
 
 
-def test_the_tree_ships_through_the_root_at_twice_the_largest_cost_until_a_column_comes():
+def test_tree_starts_with_shipments_through_the_root():
     tree = TransportTree(np.array([1.0, 1.0]), np.array([1.0, 1.0]))
     tree.add(np.array([0]), np.array([0]), np.array([0.25]))
     tree.start(np.array([0]))

@@ -31,7 +31,7 @@ USUAL = ["--cell", "400", "--within", "400", "--factor", repr(math.exp(1.3862)),
 GEOD = pyproj.Geod(ellps="WGS84")
 
 
-def test_an_area_becomes_a_certified_table_and_reports_in_degrees(run_json, tmp_path):
+def test_area_gives_certified_table_and_degrees(run_json, tmp_path):
     file = tmp_path / "area.nc"
     code, made = run_json("area", PARK, *USUAL, "-o", file)
     assert (code, made["certified"], made["program"]) == (0, True, "optimal")
@@ -135,7 +135,7 @@ def test_bad_input_is_named_and_leaves_no_file(run_json, tmp_path, changed, fiel
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_area_of_too_many_cells_is_refused_before_a_table_is_made(run_json, tmp_path, monkeypatch):
+def test_area_with_too_many_cells_is_refused_early(run_json, tmp_path, monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1e5))
     code, said = run_json("area", PARK, *USUAL, "--cell", "100", "-o", tmp_path / "a.nc")
     assert (code, said["error"]["kind"], said["error"]["field"]) == (2, "size", "cell")
@@ -323,7 +323,7 @@ def test_degrees_are_refused_in_degrees(run_json, tmp_path, lon, lat, words):
     assert "unit: m" not in told
 
 
-def test_the_nearest_place_in_degrees_is_the_nearest_on_the_ground(run_json, tmp_path):
+def test_nearest_place_in_degrees_is_nearest_on_ground(run_json, tmp_path):
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
     mechanism = md.load(tmp_path / "a.nc")
     plane = domain_of(mechanism).plane

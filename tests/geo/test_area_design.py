@@ -123,7 +123,7 @@ def test_a_file_of_people_is_read_once(people, monkeypatch):
         ),
     ],
 )
-def test_errors_name_arguments_of_python_and_options_of_the_command(run_json, tmp_path, given, words, field, named):
+def test_errors_name_arguments_or_options(run_json, tmp_path, given, words, field, named):
     with pytest.raises(InputError) as caught:
         md.geo.design(md.geo.Area.box(*BOX), 300, **given)
     assert caught.value.field == field

@@ -107,7 +107,7 @@ def test_an_area_without_symmetry_takes_columns_earlier():
     assert positions_method(stated((25, 23), 0.7, mask=mask), explicit=False) == "columns"
 
 
-def test_too_many_cells_for_any_position_are_told_before_anything_is_made():
+def test_too_many_cells_for_positions_are_refused_early():
     """Sizes by arithmetic alone: no table, no cost."""
     program = stated((200, 190), 0.7)
     with pytest.raises(md.errors.SizeError, match=r"38,000 cells are too many .*cell=4\d\d makes fewer"):
@@ -133,13 +133,13 @@ def test_why_cells_are_protected_instead(size, loss, varies, program, why):
     assert found is None if why is None else re.match(why, reason_words(found))
 
 
-def test_any_position_is_given_up_where_it_costs_half_as_much_again():
+def test_positions_are_dropped_where_they_cost_too_much():
     assert too_costly(1499.0, 1000.0, "m") is None
     assert too_costly(None, 1000.0, "m") is None
     assert "1,501 m of error instead of 1,000 m" in reason_words(too_costly(1501.0, 1000.0, "m"))
 
 
-def test_pairs_of_too_many_cells_are_refused_with_the_cell_that_would_do():
+def test_too_many_pairs_are_refused_with_a_cell_size():
     check_pairs(SimpleNamespace(size=4096, spacing=500.0))
     with pytest.raises(md.errors.SizeError, match=r"7,260 cells have 26,353,800 pairs .*some 10 minutes") as error:
         check_pairs(SimpleNamespace(size=7260, spacing=500.0))
@@ -285,7 +285,7 @@ def wide_area():
     return md.Domain.grid((7, 7), cell=60_000.0, unit="m", origin=(-210_000.0, -210_000.0), plane=plane)
 
 
-def test_the_level_for_positions_holds_for_geodesic_distances_between_any_of_them():
+def test_position_level_holds_for_geodesic_distances():
     """Random pairs in cells, and across the ground at the outermost corner, where that for centres would not do."""
     domain, rng, epsilon = wide_area(), np.random.default_rng(7), 1e-5
     here = domain.points[rng.integers(domain.size, size=4000)] + 60_000 * (rng.random((4000, 2)) - 0.5)
@@ -318,7 +318,7 @@ def test_what_is_drawn_keeps_the_claim_on_the_ground():
 
 @pytest.mark.study
 @pytest.mark.parametrize("city", CITIES)
-def test_a_city_from_its_box_to_reports_pages_and_proofs_of_others(run, run_json, tmp_path, city):
+def test_city_from_box_to_reports_and_proofs(run, run_json, tmp_path, city):
     words, file = ["area", *CITIES[city], "--gap", "0.01"], tmp_path / "city.nc"
     if "shores" in city:
         strait = [[28.975, 40.99], [29.0, 41.0], [29.03, 41.05], [29.01, 41.05], [28.985, 41.015], [28.975, 40.99]]

@@ -156,7 +156,7 @@ def test_labels_of_a_raster(tmp_path):
         read_areas(path, FLAT)
 
 
-def test_labels_in_degrees_are_those_of_the_nearest_node_never_between(tmp_path):
+def test_labels_in_degrees_are_of_nearest_node(tmp_path):
     domain, path = on_earth(), tmp_path / "labels.asc"
     path.write_text("ncols 2\nnrows 2\nxllcorner 2.340\nyllcorner 48.84\ndx 0.01\ndy 0.01\n1 9\n1 9\n")
     longitude, _ = domain.plane.backward(domain.points)
@@ -193,7 +193,7 @@ def test_missing_files_are_named(tmp_path):
 
 
 @pytest.mark.parametrize("other", ["Nord Ost", "nord  ost", "NORD OST"])
-def test_names_that_differ_in_case_or_spaces_alone_are_refused_with_both(tmp_path, other):
+def test_names_equal_but_for_case_are_refused(tmp_path, other):
     path = tmp_path / "a.csv"
     lines = "".join(f"{k},{'nord ost ' if k < 6 else other}\n" for k in range(12))
     path.write_text("cell,area\n" + lines, encoding="utf-8")

@@ -100,7 +100,7 @@ def test_discs_anywhere_are_looked_at_by_default(radius: float, exact: bool) -> 
     assert ("has at most" in words) == (not exact)
 
 
-def test_places_without_a_grid_and_large_grids_say_what_discs_are_about() -> None:
+def test_disc_audit_names_centres_of_discs() -> None:
     places = md.Domain.points_at([[0.0, 0.0], [3.0, 4.0]], unit="km")
     assert "disc of 1 km about one of the places has" in "".join(
         disc_words([audit_discs(np.eye(2), places, [1, 1], 1.0).as_dict()])
@@ -157,7 +157,7 @@ def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
         audit_mechanism_discs(mechanism, [1.2], [1, 2])
 
 
-def test_people_of_a_claim_between_positions_are_at_the_centres_of_cells() -> None:
+def test_people_of_position_claims_are_at_cell_centres() -> None:
     """Rows drawn there, means of nine by hand; evenly over a cell weights would be 1/6, 2/3, 1/6, and shares lower."""
     make_problem, make = KINDS["any position"]
     mechanism = make(make_problem())

@@ -93,7 +93,7 @@ def sorted_points(density, centre):
 
 @pytest.mark.parametrize("steps", [pytest.param((0.5, 0.5), marks=pytest.mark.exhaustive), (0.6, 0.35)])
 @pytest.mark.obligation("elastic-level")
-def test_the_radius_is_the_least_that_holds_the_people_by_brute_force(steps):
+def test_radius_is_smallest_that_holds_people(steps):
     """Second route: every cell as 400 points in order of their distance. A point lies within half a diagonal of all
     people it stands for, so that the radius of the points is right to that.
     """
@@ -203,7 +203,7 @@ def test_rasters_that_hold_no_people_per_square(changed):
     assert caught.value.field == "density"
 
 
-def test_discs_of_too_many_cells_are_refused_before_they_are_made(monkeypatch):
+def test_discs_with_too_many_cells_are_refused_early(monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1e6))
     with pytest.raises(SizeError, match="discs of") as caught:
         elastic_level(town(), **(ASKED | {"most": 300.0}))

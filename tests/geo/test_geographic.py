@@ -68,7 +68,7 @@ def test_points_lie_where_geodesics_from_the_centre_end(latitude, longitude, uni
 
 @pytest.mark.parametrize("radius", [1e3, 1e5, 4.9e5])
 @pytest.mark.parametrize(("latitude", "longitude"), CENTRES)
-def test_the_plane_shortens_nothing_and_lengthens_by_the_bound_at_most(latitude, longitude, radius):
+def test_plane_lengthens_by_at_most_the_bound(latitude, longitude, radius):
     plane = Plane(latitude=latitude, longitude=longitude, unit="km")
     distance, ground = pairs(plane, radius / 1000)
     resolved = ground > 1e-3 * radius / 1000
@@ -88,7 +88,7 @@ def test_the_bound_is_that_of_the_largest_curvature(radius):
     assert bound == pytest.approx(exact, rel=1e-4)
 
 
-def test_an_optimal_mechanism_of_a_wide_area_holds_on_the_ground_and_would_not_without_the_shrink():
+def test_wide_area_holds_on_the_ground_by_shrinking():
     domain = Area.box(west=0.0, south=-2.9, east=5.8, north=2.9).grid(cell=160.0, unit="km")
     epsilon = 0.004
     ground = geodesic(domain) * epsilon
@@ -254,7 +254,7 @@ def test_a_forbidden_area_that_leaves_nothing_is_refused():
         area.grid(cell=200.0, forbidden=area)
 
 
-def test_areas_beyond_the_bound_are_refused_and_those_within_are_not():
+def test_areas_beyond_the_bound_are_refused():
     assert Plane(latitude=0, longitude=0, unit="km").excess(491.0) < LARGEST_EXCESS
     with pytest.raises(InputError, match=r"0\.1%"):
         Plane(latitude=0, longitude=0, unit="km").excess(494.0)

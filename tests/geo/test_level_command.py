@@ -38,7 +38,7 @@ def test_levels_and_radii_are_two_ways_of_one_statement(radius, nats):
     assert privacy_radius.odds_factor(1000.0) == math.inf
 
 
-def test_a_certified_table_changes_odds_by_no_more_than_the_factor():
+def test_certified_table_keeps_odds_factor():
     radius, factor = 2.0, 3.0
     domain = Domain.grid((5, 5), cell=1.0, unit="km")
     epsilon = utility.epsilon_within(radius, privacy_radius.nats_of_factor(factor))

@@ -52,7 +52,7 @@ def test_another_region_from_the_same_columns_works_unchanged(tmp_path):
     assert capped.metric.smallest_level == pytest.approx(2 / 600, rel=1e-6)
 
 
-def test_a_level_on_the_plane_is_taken_down_by_its_stretch_and_cut_to_the_domain():
+def test_plane_level_is_lowered_by_stretch_and_cut():
     plane = Plane(latitude=40.0, longitude=-75.0)
     far = md.Domain.grid((2, 3), cell=500.0, unit="m", origin=(100_000.0, 0.0), plane=plane)
     nodes = 100_250.0 + 500.0 * np.arange(-4, 6), 250.0 + 500.0 * np.arange(-4, 7)

@@ -190,7 +190,7 @@ def test_damaged_and_missing_files(tmp_path):
             read_people(path, valley())
 
 
-def test_cells_too_fine_for_the_memory_are_refused_before_the_file_is_read(tmp_path, monkeypatch):
+def test_cells_too_fine_for_memory_are_refused_early(tmp_path, monkeypatch):
     domain = valley()
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1e5))
     with pytest.raises(SizeError, match=r"a map of 216 x 212 cells would need 0\.0 GB") as caught:

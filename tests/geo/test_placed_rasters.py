@@ -70,7 +70,7 @@ def in_metres(folder):
 
 
 @pytest.mark.parametrize("source", [pytest.param("esri ascii", marks=pytest.mark.exhaustive), "geotiff"])
-def test_the_shipped_map_at_its_true_place_gives_the_planar_mechanism(tmp_path, source):
+def test_shipped_map_in_place_gives_planar_mechanism(tmp_path, source):
     path = SHIPPED if source == "esri ascii" else in_metres(tmp_path)
     miles = "+proj=aeqd +lat_0=39.9526 +lon_0=-75.1652 +datum=WGS84 +units=mi"  # of a file that declares no system
     planar = philadelphia(None, lambda domain: md.read.raster(SHIPPED, unit="mi"))
@@ -133,7 +133,7 @@ def test_rasters_in_degrees_are_read_at_the_degrees_of_the_cells(tmp_path, kind,
         md.read.raster(path, unit="m")
 
 
-def test_a_large_map_is_read_around_the_area_and_its_gaps_elsewhere_do_not_matter(tmp_path):
+def test_large_map_is_read_around_the_area_only(tmp_path):
     domain = Area.box(west=AREA[0], south=AREA[1], east=AREA[2], north=AREA[3]).grid(cell=300.0)
     values = sketch((300, 200))
     values[:100] = -9999.0
@@ -163,7 +163,7 @@ def test_maps_that_end_inside_the_area_are_refused(tmp_path, low):
         raster_on(domain, tiff(tmp_path, sketch(), low, (0.001, 0.001), "EPSG:4326"))
 
 
-def test_a_file_without_coordinates_is_taken_at_your_word_only_where_it_covers(tmp_path):
+def test_file_without_coordinates_must_cover_the_area(tmp_path):
     domain = Area.box(west=AREA[0], south=AREA[1], east=AREA[2], north=AREA[3]).grid(cell=150.0)
     path = tiff(tmp_path, sketch(), (2.325, 48.845), (0.001, 0.001), None)
     with pytest.raises(InputError, match="may be degrees"):

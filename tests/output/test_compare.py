@@ -81,7 +81,7 @@ def test_a_dataset_is_judged_as_the_closed_form_is(compared):
         assert rows.loc["theirs", name] == pytest.approx(rows.loc["exponential", name], rel=EXACT)
 
 
-def test_a_dataset_is_judged_by_the_problem_and_not_by_what_it_says(problem):
+def test_dataset_is_evaluated_by_the_problem(problem):
     other = replace(problem, metric=0.5 * problem.metric, loss=md.losses.Distance())
     made = md.baselines.exponential(other).assign_attrs(expected_loss=0.0, ratio=0.1)
     [given] = compare(problem, mechanisms={"theirs": made}).query("mechanism == 'theirs'").to_dict("records")

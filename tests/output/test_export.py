@@ -87,7 +87,7 @@ def test_the_table_reads_back_exactly(tmp_path, name):
             assert float(row[2 + len(axes) + k]) == mechanism[f"report_{axis}"].values[y]
 
 
-def test_what_is_said_beside_a_table_is_the_claim_and_its_figures(tmp_path):
+def test_header_of_a_table_has_claim_and_figures(tmp_path):
     mechanism = MECHANISMS["line"]()
     assert read(export(mechanism, tmp_path / "unsaved.csv"))[0]["sha256"] is None
     file = save(mechanism, tmp_path / "file.nc").read_bytes()
@@ -192,7 +192,7 @@ def test_rows_that_are_not_there(tmp_path, rows):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_factored_mechanism_is_not_written_whole_where_that_fills_a_disk(tmp_path, monkeypatch):
+def test_factored_export_that_fills_a_disk_is_refused(tmp_path, monkeypatch):
     mechanism = factored()
     monkeypatch.setattr("mechdesign.output.export.MOST_ROWS", 15)
     with pytest.raises(InputError, match="16 x 16 lines") as caught:

@@ -143,7 +143,7 @@ def test_a_bound_stands_beside_the_loss_that_it_bounds(loss):
         assert f"does better than {length(attrs['lower_bound'], 'cell', up=False)} (gap " in said
 
 
-def test_a_bound_of_a_design_between_positions_is_of_its_own_loss():
+def test_bound_of_a_position_design_is_of_its_loss():
     assert "o mechanism" not in sentences(position_mechanism("square"))  # a kernel has no bound
     problem = replace(CASES["euclidean lattice"](), name="positions")
     solved = md.solve(md.positions.Positions(problem=problem), gap=0.02)
@@ -155,7 +155,7 @@ def test_a_bound_of_a_design_between_positions_is_of_its_own_loss():
     assert not re.search(r"spline|cone|multiplier|e[-+]\d", said)
 
 
-def test_a_bound_among_mechanisms_with_limits_of_their_own_says_so(tmp_path, run):
+def test_bound_among_limited_mechanisms_says_so(tmp_path, run):
     problem = replace(CASES["euclidean lattice"](), name="limits")
     bounded = md.solve(md.programs.Bounded(problem=problem, worst_loss=1.2 * md.solve(problem).attrs["expected_loss"]))
     _, said, _ = run("verify", md.save(bounded, tmp_path / "b.nc"))

@@ -247,7 +247,7 @@ def clock(monkeypatch):
     return Clock(monkeypatch)
 
 
-def test_the_last_state_is_told_after_a_while_and_then_again_until_it_is_over(clock, capsys):
+def test_last_state_is_repeated_until_the_end(clock, capsys):
     with printing.progress("a problem", target=1e-3, limit=90.0) as report:
         report(STATE)
         clock.pass_(25)
@@ -264,7 +264,7 @@ def test_what_is_soon_over_is_not_told_of(seconds, lines, clock, capsys):
     assert len(capsys.readouterr().err.splitlines()) == lines
 
 
-def test_a_command_that_may_only_be_starting_says_nothing_for_ten_seconds(clock, capsys):
+def test_starting_command_is_silent_for_ten_seconds(clock, capsys):
     with printing.progress("a command", patient=True):
         clock.pass_(9.5)
         assert capsys.readouterr().err == ""
@@ -292,7 +292,7 @@ def test_the_thread_of_the_progress_looks_at_the_clock(monkeypatch):
     assert seen == [7.0, 7.0]
 
 
-def test_off_a_terminal_there_is_at_most_a_line_every_ten_seconds():
+def test_outside_a_terminal_one_line_in_ten_seconds():
     assert (progress_of_base._FIRST, progress_of_base._EVERY) == (2.0, 10.0)
 
 

@@ -226,7 +226,7 @@ def test_what_does_not_vary_has_no_panel() -> None:
     assert figure.get_suptitle().splitlines()[0].endswith(", uniform prior")
 
 
-def test_the_heading_says_how_likely_the_true_place_is_and_how_far_reports_lie() -> None:
+def test_heading_has_chance_of_truth_and_distance() -> None:
     mechanism = table(MASKED)
     problem, rows = CASES[MASKED](), probabilities(mechanism).values
     own = float(problem.prior_array @ np.diagonal(rows))

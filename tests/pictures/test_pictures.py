@@ -153,7 +153,7 @@ def test_a_graph_has_no_level_above():
     assert not plot_sweep(sweep(CASES["graph, table loss"](), [1.0])).axes[0].child_axes
 
 
-def test_a_baseline_that_leaves_the_axis_has_an_arrow_with_its_level():
+def test_baseline_beyond_the_axis_has_an_arrow():
     curve = sweep(CASES["euclidean lattice"](), [0.5, 1.0, 2.0])
     gone = curve.assign(exponential_effective_scale=("scale", [0.01, 0.05, 1.0]))
     assert not arrows(curve.assign(exponential_effective_scale=("scale", curve["scale"].values)))

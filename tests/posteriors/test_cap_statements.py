@@ -57,7 +57,7 @@ def said() -> str:
     return " ".join([*map(str, parts), str(caught.value)])
 
 
-def test_every_statement_of_the_table_is_made_by_code_that_exists() -> None:
+def test_statements_of_the_table_name_existing_code() -> None:
     assert len(ROWS) > 10
     for words, module, name in ROWS:
         assert words in said() or words == NOISE, words

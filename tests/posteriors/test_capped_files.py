@@ -122,7 +122,7 @@ def test_multipliers_are_of_discs_that_there_are() -> None:
                 md.verify(file)
 
 
-def test_multipliers_of_cells_are_shares_of_no_more_than_the_disc() -> None:
+def test_multipliers_of_cells_sum_to_those_of_the_disc() -> None:
     """Of one report: any shares of four cells give a bound, here one below 0; others would give too large a one."""
     mass = at_the_limit("area")[0]
     even = np.full((1, 16), 0.25)

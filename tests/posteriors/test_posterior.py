@@ -69,7 +69,7 @@ def designed() -> tuple[Constrained, xr.Dataset]:
     return program, md.solve(program, gap=1e-5)
 
 
-def test_a_share_below_that_of_a_disc_is_refused_by_its_name_and_one_above_is_kept() -> None:
+def test_share_below_that_of_a_disc_is_refused() -> None:
     people = town(4)
     problem = problem_at(4, 1, people)
     densest = max(people[np.flatnonzero(row)].sum() for row in disc_sets(problem.domain, RADIUS).toarray())
@@ -127,7 +127,7 @@ def test_no_disc_anywhere_has_more_of_the_posterior_than_the_cap() -> None:
     assert narrow.any()  # a smaller share is not kept: the discs reach the limit
 
 
-def test_by_area_no_cells_have_more_of_the_posterior_than_the_cap() -> None:
+def test_area_cap_bounds_posterior_of_cells() -> None:
     """Against all 84 sets of six of nine cells; two counts of people."""
     people = np.stack([town(3), town(3)[::-1]])
     program = capped(3, 2, people, PosteriorCap(radius=RADIUS, share="11/12", people=people, centres="area"))
@@ -142,7 +142,7 @@ def test_by_area_no_cells_have_more_of_the_posterior_than_the_cap() -> None:
     assert np.array(shares) == pytest.approx(most, rel=REORDERED)
 
 
-def test_raised_columns_reach_the_limit_of_an_area_and_no_further() -> None:
+def test_raised_columns_reach_exactly_the_area_limit() -> None:
     """The least constant, by bisection on exact sums of the largest entries."""
     program = capped(4, 2, town(4), PosteriorCap(radius=RADIUS, share="3/4", people=town(4), centres="area"))
     caps, table = caps_of(program)[0], np.random.default_rng(5).random((16, 6)) ** 8
@@ -157,7 +157,7 @@ def test_raised_columns_reach_the_limit_of_an_area_and_no_further() -> None:
         assert found == pytest.approx(high, rel=1e-9, abs=1e-12)
 
 
-def test_merged_and_mixed_reports_keep_the_cap_and_two_reports_do_not() -> None:
+def test_merged_reports_keep_the_cap_but_two_do_not() -> None:
     program, mechanism = designed()
     caps, table = caps_of(program)[0], table_of(mechanism)
     merged = np.column_stack([table[:, ::2].sum(axis=1), table[:, 1::2] @ np.array([[0.3, 0.7]] * 12)])
@@ -181,7 +181,7 @@ def test_wrong_counts_raise_the_share_as_said() -> None:
     assert 0.9 < after <= share_if_wrong(Fraction(7, 10), k)
 
 
-def test_a_design_for_wrong_counts_keeps_the_share_under_each_of_them() -> None:
+def test_design_for_several_counts_keeps_each_share() -> None:
     """Counts that are between half and twice those of the file in every cell: each disc doubled, all others halved."""
     people = town(4)
     program = capped(4, 2, people, PosteriorCap(radius=RADIUS, share="19/20", people=people, wrong_by=2))
@@ -192,7 +192,7 @@ def test_a_design_for_wrong_counts_keeps_the_share_under_each_of_them() -> None:
     assert Fraction(949, 1000) < worst <= Fraction(19, 20)
 
 
-def test_one_unit_is_found_and_counts_of_several_priors_are_all_kept() -> None:
+def test_one_unit_is_found_under_several_priors() -> None:
     people = np.stack([town(4), town(4)[::-1]])
     program = capped(4, 1, people, PosteriorCap(radius=RADIUS, share="5/6", people=people))
     mass = md.solve(program, gap=1e-3)["mass"].values
@@ -243,7 +243,7 @@ def test_the_claim_of_limits_is_in_integers_of_known_size() -> None:
 
 
 @pytest.mark.parametrize("other", [md.programs.ReportCap(cap=0.3), md.programs.ErrorCap(radius=800.0, share=0.35)])
-def test_a_cap_beside_other_constraints_is_the_optimum_of_the_statement(other: Constraint) -> None:
+def test_cap_with_other_constraints_reaches_optimum(other: Constraint) -> None:
     people = town(4)
     cap = PosteriorCap(radius=RADIUS, share="5/6", people=people)
     alone, both = (Constrained(problem_at(4, 2, people), constraints=held) for held in ([cap], [cap, other]))
@@ -258,9 +258,7 @@ def test_a_cap_beside_other_constraints_is_the_optimum_of_the_statement(other: C
 
 
 @pytest.mark.parametrize("last", [25, pytest.param(9, marks=pytest.mark.exhaustive)])
-def test_maps_whose_nodes_are_cut_late_or_near_reports_only_end_about_the_same_optimum(
-    monkeypatch: pytest.MonkeyPatch, last: int
-) -> None:
+def test_late_cuts_reach_about_the_same_optimum(monkeypatch: pytest.MonkeyPatch, last: int) -> None:
     """What is done with 301 to 400 cells, and with more, on 25: against the run with all nodes cut from the start."""
     program, whole = designed()
     options = block_search.LimitOptions(all_cut=9, all_cut_later=last, near_cut=3.0, far_cut=4.0)

@@ -107,7 +107,7 @@ def facts_of(mechanism: xr.Dataset) -> dict[str, Any]:
     return json.loads(texts_of(mechanism).contents)["facts"]
 
 
-def test_constraints_that_a_file_cannot_hold_take_its_bound_from_what_is_shown(run, tmp_path: Path) -> None:
+def test_unstorable_constraints_hide_the_bound(run, tmp_path: Path) -> None:
     """Attack: a word in the parameters switches the check of the bound off, and any bound is shown as proved."""
     honest = solved_mechanism("eikonal, masked", "bounded")
     figures = [figure["key"] for figure in facts_of(honest)["figures"]]

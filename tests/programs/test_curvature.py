@@ -44,9 +44,7 @@ def test_local_weights_are_exact_at_constant_negative_curvature(axes: int, scale
 
 @pytest.mark.parametrize("axes", [2, 3])
 @pytest.mark.parametrize(("scale", "negative"), [(0.9, True), (1.1, False), (1.9, False), (2.1, False)])
-def test_the_excess_changes_sign_where_balls_grow_faster_than_the_kernel_falls(
-    axes: int, scale: float, negative: bool
-) -> None:
+def test_excess_changes_sign_with_growth_of_balls(axes: int, scale: float, negative: bool) -> None:
     """The integral of e^-r diverges at curvature -1 in the plane and -1/4 in space: scale 1 and 2."""
     domain, metric = hyperbolic(axes, scale)
     diverges = scale < (1 if axes == 2 else 2)

@@ -192,8 +192,10 @@ def position_costs(file: File) -> Table:
 
 
 def bound_weights(file: File, prior: Sequence[Fraction]) -> Sequence[Fraction] | None:
-    """The weights of the secrets under which the optimal program bounds the objective: the prior, or its
-    change by multipliers of the side rows, scaled to sum 1. None for programs whose rows have limits, or another criterion.
+    """Weights (sum 1) of the secrets under which the optimal program bounds the objective, or None.
+
+    They are the prior, changed by the multipliers of the side rows. None for programs whose rows have limits or
+    another criterion.
     """
     if "objective" not in file.attrs:
         return prior

@@ -205,7 +205,7 @@ def worst_loss(law, eta, shift, log_ratio):
     return np.abs(np.log(law.pdf(y * eta)) - np.log(law.pdf((y - shift) * eta / width)) + log_ratio).max()
 
 
-def test_the_loss_over_admissible_pairs_reaches_the_level_and_never_exceeds_it():
+def test_privacy_loss_reaches_but_keeps_the_level():
     """60 settings: at small distances the worst corner reaches 99 % of eps d, and no pair at any distance exceeds."""
     rng = np.random.default_rng(3)
     for k in range(60):

@@ -66,7 +66,7 @@ def optimum() -> xr.Dataset:
     return md.solve(md.Optimal(problem=threshold()[0]), gap=1e-3)
 
 
-def test_masses_are_differences_of_the_cdf_with_the_rest_at_the_ends():
+def test_masses_are_differences_of_the_cdf():
     values, scale = np.array([0.1, -3.0]), np.array([0.4, 2.0])
     given = np.array([-1.0, 0.0, 0.5, 2.0])
     found = release.noise_table(values, scale, given, law=laws.StudentT(3))
@@ -126,7 +126,7 @@ def test_the_optimum_is_below_every_baseline():
     assert student[0] < student[1]
 
 
-def test_laplace_error_on_a_fine_wide_grid_is_that_of_the_continuous_noise():
+def test_laplace_error_on_fine_grid_is_continuous():
     values = np.array([0.0, 0.3, 1.0])
     outputs = np.linspace(-12, 13, 2501)
     found = release.noise_table(values, np.full(3, 0.5), outputs, law=laws.Laplace())

@@ -28,7 +28,7 @@ def released() -> tuple[md.DesignProblem, NDArray[np.float64], xr.Dataset]:
     return problem, values, md.release.release_mechanism(problem, values, bound, law=laws.StudentT(3), gamma=gamma)
 
 
-def test_the_income_problem_is_the_soft_threshold_under_the_log_normal_law() -> None:
+def test_income_problem_is_the_soft_threshold() -> None:
     problem, _, _ = released()
     income = shipped_problem("income")
     law = stats.lognorm(income.SIGMA, scale=math.exp(income.MU))

@@ -54,7 +54,7 @@ def test_optimal_dictionary_eikonal_in_this_order(case: str) -> None:
         assert found <= eikonal["expected_loss"] * (1 + DESIGN_MARGIN)
 
 
-def test_source_sets_answer_for_the_border_where_single_places_cannot() -> None:
+def test_source_sets_cover_the_border() -> None:
     problem = md.load_problem("flat", cells=8, epsilon=0.5)
     single, everywhere = [[u] for u in range(64)], [list(range(64))]
     with pytest.raises(InfeasibleError, match="no weights"):
@@ -72,7 +72,7 @@ def test_a_dictionary_of_the_whole_domain_is_the_best_constant() -> None:
     assert found == pytest.approx(problem.constant_loss, rel=DESIGN_MARGIN)
 
 
-def test_kernels_of_source_sets_are_private_and_reported_by_bayes() -> None:
+def test_source_set_kernels_are_private() -> None:
     program = Dictionary(problem_of("eikonal, 16 neighbours"))
     log = np.log(program.kernel)
     rise = log[:, None, :] - log[None, :, :]

@@ -103,7 +103,7 @@ def test_kernels_after_noise_beside_a_sum_over_the_plane(k, v):
         assert found[0] == pytest.approx(exact, abs=SPLINE)
 
 
-def test_synthetic_places_are_half_at_spots_and_kernels_stand_on_a_grid():
+def test_synthetic_places_are_half_at_hot_spots():
     places = liang_yi.clouds(5_000, 3)
     assert (np.abs(places) < 33_000).all()
     near = np.sort(np.linalg.norm(places[:, None] - places[None, :400], axis=-1), axis=0)[10]

@@ -95,7 +95,7 @@ def test_a_matched_comparison_is_printed_and_written(tmp_path: Path, run: Any) -
     assert f"{float(written[0]['epsilon_lower_bound']):.6g} nats per m" in err
 
 
-def test_a_given_epsilon_is_the_metric_and_the_default_that_of_clamped_noise() -> None:
+def test_default_epsilon_is_that_of_clamped_noise() -> None:
     assert load_problem("paris", cells=3, epsilon=0.01).metric.smallest_level == 0.01
     problem = load_problem("paris", cells=5, distance=200.0)
     claimed = match_distance(problem, "geometric_clamped", 200.0).epsilon
@@ -150,7 +150,7 @@ def test_the_remark_and_the_script_tell_the_same_figures(
 
 
 @pytest.mark.parametrize("border", paris.BORDERS)
-def test_ranges_of_a_third_mechanism_hold_what_a_known_prior_says(border: str) -> None:
+def test_ranges_contain_figures_of_a_known_prior(border: str) -> None:
     """Epsilons matched under a prior of ours: it is one of those that explain them, none further from uniform."""
     problem = load_problem("paris", cells=8, epsilon=0.01)
     known = 1 + (problem.domain.points**2).sum(axis=1) / 300.0**2

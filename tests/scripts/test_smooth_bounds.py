@@ -47,7 +47,7 @@ def test_level_sets_are_a_bound_and_close_on_random_fields(growth):
         assert (found[:, None] <= grown(distance) * found * (1 + ROUNDED)).all()
 
 
-def test_the_least_bound_of_any_growth_is_the_optimum_of_its_program():
+def test_smallest_bound_is_optimum_of_its_program():
     domain = Domain.grid((3, 4), cell=1.0, unit="km")
     distance = domain.euclidean_to(domain)
     lipschitz = np.random.default_rng(6).random(domain.size) ** 2

@@ -37,7 +37,7 @@ def random_setting(rng):
     return growth, gamma, lambda distance: GROWTHS[growth](gamma * distance)
 
 
-def test_threshold_is_the_largest_shrunk_chord_with_and_without_a_horizon():
+def test_threshold_is_the_largest_shrunk_chord():
     rng = np.random.default_rng(0)
     for trial in range(SETS):
         growth, gamma, shrink = random_setting(rng)
@@ -63,7 +63,7 @@ def test_threshold_is_the_largest_shrunk_chord_with_and_without_a_horizon():
         assert truth <= found * (1 + ATTAINED)
 
 
-def test_bounded_range_is_the_largest_shrunk_chord_for_wide_and_narrow_ranges():
+def test_bounded_range_is_the_largest_shrunk_chord():
     rng = np.random.default_rng(1)
     narrow = 0
     for _ in range(SETS):
@@ -261,7 +261,7 @@ def test_two_way_is_the_soft_region_of_a_rounded_quadrant():
     assert query.smooth(x, 0.4) == pytest.approx(expected, abs=1e-3)
 
 
-def test_region_of_a_half_line_is_the_threshold_and_of_an_interval_the_range():
+def test_regions_on_a_line_are_threshold_and_range():
     region, threshold = Region(0.8), Threshold(0.8, at=0.5)
     for growth in GROWTHS:
         line = region.smooth(X - 0.5, 0.4, growth)

@@ -53,7 +53,7 @@ def test_the_first_table_names_the_ratio_by_its_name(monkeypatch, capsys) -> Non
 
 
 @pytest.mark.parametrize("extent", [8.0, 40.0])  # edges of 0.5 to 1.2 nats, and of 2.6 nats and more among others
-def test_the_edge_average_has_the_optimum_of_its_statement_and_breaks_the_claim(extent: float) -> None:
+def test_edge_average_breaks_the_claim(extent: float) -> None:
     problem = md.load_problem("philadelphia", cells=4, extent=extent)
     edges = problem.edges
     made = md.solve(table1.edge_average(problem), gap=SOLVED)

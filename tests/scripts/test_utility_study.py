@@ -36,7 +36,7 @@ def simulated(*, repetitions=3, workers=1, mechanisms=None, **given):
 
 
 @pytest.mark.parametrize("repetitions", [60, pytest.param(400, marks=pytest.mark.exhaustive)])
-def test_the_loss_of_reports_taken_as_they_are_is_that_of_all_pairs_of_reports(repetitions):
+def test_loss_of_plain_reports_sums_over_all_pairs(repetitions):
     """Second route: a dataset of two secrets has n^2 pairs of reports, whose laws and distances are listed."""
     mechanism = two_mechanisms()["geometric_normalised"]
     counts = np.array([0, 1, 0, 0, 1, 0])
@@ -75,7 +75,7 @@ def test_a_single_repetition_has_no_interval():
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
-def test_a_seed_gives_the_same_figures_in_any_number_of_processes(workers):
+def test_figures_do_not_depend_on_process_count(workers):
     alone, again = simulated(seed=5), simulated(seed=5, workers=workers)
     assert alone["kantorovich"].values.tolist() == again["kantorovich"].values.tolist()
     assert alone["kantorovich"].values.tolist() != simulated(seed=6)["kantorovich"].values.tolist()

@@ -351,9 +351,7 @@ def test_whatever_is_sealed_keeps_to_its_limit_or_is_refused(entries: dict[str, 
         assert [str(budget.limit), str(budget.spent)] == [written["limit"], written["spent"]]
 
 
-def test_a_ledger_that_has_come_to_be_too_large_is_refused_before_it_is_paid(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_large_ledger_is_refused_before_payment(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     budget = md.sessions.Budget.create(path, limit=30)
     budget.report(sampler(), 5)
     monkeypatch.setattr(ledger, "MOST_BYTES", path.stat().st_size + 9)
@@ -383,7 +381,7 @@ def to_one_cell(factored: xr.Dataset) -> xr.Dataset:
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_a_remembered_report_that_the_mechanism_cannot_give_is_not_given(path: Path, name: str) -> None:
+def test_impossible_remembered_report_is_refused(path: Path, name: str) -> None:
     make, place = FOREIGN[name]
     budget, drawn_by = md.sessions.Budget.create(path, limit=3), make()
     budget.report(drawn_by, 5)

@@ -453,9 +453,7 @@ KILLED = [
 
 @pytest.mark.parametrize(("rule", "kills", "processes"), KILLED)
 @pytest.mark.obligation("session-paid-first")
-def test_processes_that_are_killed_have_paid_for_what_they_released(
-    path: Path, rule: str, kills: int, processes: int
-) -> None:
+def test_killed_processes_have_paid_for_releases(path: Path, rule: str, kills: int, processes: int) -> None:
     """SIGKILL at a random call: every report that came out is in the file with its charge, no window is above the
     limit, and nothing is left beside it.
     """

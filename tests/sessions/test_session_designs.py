@@ -164,7 +164,7 @@ def test_a_table_that_is_named_999_times_is_proved_by_nobody(
     assert read == []
 
 
-def test_a_table_that_is_not_private_is_refused_whatever_its_seal_says(tmp_path: Path) -> None:
+def test_sealed_table_that_is_not_private_is_refused(tmp_path: Path) -> None:
     given = design_with_rule("clock")
     broken = given.tables[0].copy(deep=True)
     broken["mass"].values[0, 0] -= 2**60

@@ -82,7 +82,7 @@ def test_filter_and_smoothing_are_those_of_every_trace(name: str, movement: str)
         np.testing.assert_allclose(again.belief.weights, states[-1].belief.weights, atol=ROUNDING)
 
 
-def test_simulated_reports_are_those_of_the_integers_on_the_same_bits() -> None:
+def test_simulated_reports_equal_those_of_integers() -> None:
     made, (bits, _) = design(RULES["clock"]()), source(7)
     draw = seeded_draws(made, 7)
     for number in range(200):

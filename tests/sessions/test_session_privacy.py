@@ -87,7 +87,7 @@ def breaches(laws: list[list[int]], costs: list[Fraction]) -> int:
 
 
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
-def test_no_transcript_tells_two_traces_apart_by_more_than_it_cost(rule: str) -> None:
+def test_transcripts_reveal_at_most_their_cost(rule: str) -> None:
     given = made(rule)
     seen = transcripts(rule)
     laws = [[law(rule, transcript, trace) for trace in TRACES] for transcript in seen]
@@ -110,7 +110,7 @@ def test_every_transcript_is_a_distribution(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["clock", "risk"])
-def test_traces_that_differ_in_one_tick_are_told_apart_by_what_that_tick_cost(rule: str) -> None:
+def test_one_tick_reveals_at_most_its_cost(rule: str) -> None:
     charged = 0
     for transcript in transcripts(rule):
         charges = {step.tick: step.charge for step in transcript.steps}
@@ -152,7 +152,7 @@ SMALL = {"clock": 25**2, "risk": None}
 
 
 @pytest.mark.parametrize("rule", SMALL)
-def test_the_windows_of_small_designs_are_summed_over_every_transcript(rule: str) -> None:
+def test_windows_are_summed_over_every_transcript(rule: str) -> None:
     given = made(rule)
     (reached,), count = worst_of_all_transcripts(given, [Window.of("1d", TICKS)], most=10**6 if rule == "clock" else 2)
     assert count == SMALL[rule]
@@ -161,7 +161,7 @@ def test_the_windows_of_small_designs_are_summed_over_every_transcript(rule: str
 
 @pytest.mark.study
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
-def test_two_windows_of_every_design_are_summed_over_every_transcript(rule: str) -> None:
+def test_two_windows_are_summed_over_every_transcript(rule: str) -> None:
     given, words = made(rule), ("1d", "24h")
     reached, count = worst_of_all_transcripts(given, [Window.of(each, TICKS) for each in words], most=10**9)
     assert count is not None

@@ -92,7 +92,7 @@ def dense(chain, tick):
     return chain.step(np.eye(len(chain.initial)), tick)
 
 
-def test_a_step_of_the_model_is_a_stochastic_matrix_and_back_its_transpose(setting):
+def test_model_step_is_a_stochastic_matrix(setting):
     small = Domain.grid((2, 2), cell=1.0, unit="m")
     rng = np.random.default_rng(0)
     model = HomeAway(
@@ -216,7 +216,7 @@ def test_a_simulated_session_is_a_session(setting, people, rule):
     assert design.worst("1d") <= sum(map(Fraction, rule.costs))
 
 
-def test_the_exact_filter_of_a_setting_is_made_once_and_shares_its_tables(domain, setting):
+def test_exact_filter_of_a_setting_is_cached(domain, setting):
     fresh = Setting(domain=domain, model=setting.model, within=setting.within)
     assert (fresh.exact, fresh.exactly.exact) == (False, True)
     assert fresh.exactly is fresh.exactly

@@ -89,7 +89,7 @@ def test_beyond_450_secrets_vertices_want_longer_edges() -> None:
     assert not has_few_rays(replace(places(484), metric=Euclidean(epsilon=10.0, unit="m")))  # all pairs
 
 
-def test_a_route_that_does_not_accept_a_problem_is_refused_with_its_reason() -> None:
+def test_unsuited_route_is_refused_with_its_reason() -> None:
     large = load_problem("philadelphia", cells=30)
     assert "60,000 constraints" in str(rejection_reason("highs", large))
     assert rejection_reason("blocks", large) is None

@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch: pytest
         md.solve(md.programs.Minimax(problem=load_problem("philadelphia", cells=31)))
 
 
-def test_without_time_the_best_closed_form_is_kept_where_it_meets_the_limits() -> None:
+def test_without_time_the_best_closed_form_is_returned() -> None:
     case = "line, zero-one"
     problem = problem_of(case)
     optimum = solved_mechanism(case, "minimax").attrs["objective"]
@@ -241,7 +241,7 @@ def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> N
     assert polished.value <= mechanism.attrs["objective"]
 
 
-def test_constraints_that_can_be_met_are_never_called_contradictory() -> None:
+def test_feasible_constraints_are_never_refused() -> None:
     program = program_of("eikonal, masked", "bounded")
     error = coupled_task.no_table(coupled_task.task_of(program), program)
     assert isinstance(error, DesignError)

@@ -67,7 +67,7 @@ def plane(side: int) -> md.DesignProblem:
         CASES, "line, zero-one", "discrete", "euclidean lattice", "eikonal, masked", "reports apart from secrets"
     ),
 )
-def test_the_best_closed_form_is_as_good_as_the_public_ones_and_certified(case: str) -> None:
+def test_best_closed_form_is_certified_and_best(case: str) -> None:
     problem = problem_of(case)
     found = best.best_closed_form(problem)
     assert found.loss <= min(private_losses(problem).values()) * (1 + SPARED)
@@ -114,7 +114,7 @@ def test_a_map_whose_best_report_is_constant_gets_it() -> None:
     assert design.attrs["expected_loss"] <= problem.constant_loss * (1 + SPARED)
 
 
-def test_a_level_too_small_for_a_repair_gets_the_best_closed_form() -> None:
+def test_level_too_small_for_repair_gets_closed_form() -> None:
     """Edges below 2^-30 nats have no integers of their own; everybody's best report is proved to be as good."""
     design = md.solve(md.load_problem("line", epsilon=1e-12))
     assert design.attrs["stopped"] == "gap"
@@ -124,14 +124,14 @@ def test_a_level_too_small_for_a_repair_gets_the_best_closed_form() -> None:
     assert checked.lower_bound_checked
 
 
-def test_noise_that_is_no_better_than_a_constant_report_is_not_made():
+def test_noise_worse_than_a_constant_is_skipped():
     names = {form.name for form in best.certified_closed_forms(md.load_problem("line", cells=25, epsilon=1e-6))}
     assert not any("clamped" in name or "laplace" in name for name in names)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("epsilon", "name"), [(0.05, "geometric_clamped"), (0.02, "exponential")])
-def test_noise_is_made_where_its_masses_take_no_longer_than_the_rest(epsilon, name):
+def test_noise_is_computed_if_its_masses_are_quick(epsilon, name):
     """At the lower level they are followed for 45 / 0.02 cells on each axis, and 0.9 % less loss would take six times
     as long.
     """
@@ -139,7 +139,7 @@ def test_noise_is_made_where_its_masses_take_no_longer_than_the_rest(epsilon, na
 
 
 @COUPLED
-def test_a_coupled_program_starts_from_the_closed_forms_that_meet_its_limits(program: str) -> None:
+def test_coupled_program_starts_from_closed_forms(program: str) -> None:
     case = "line, zero-one"
     stated = program_of(case, program)
     task, wanted = task_of(stated), math.inf
@@ -233,7 +233,7 @@ def test_weights_of_tables_and_of_factors_obey_a_limit() -> None:
         assert md.verify(made).certified
 
 
-def test_factors_too_many_for_the_limit_are_refused_with_an_estimate(monkeypatch) -> None:
+def test_too_many_factors_are_refused_with_an_estimate(monkeypatch) -> None:
     """Every row takes 0.2 s on the clock of the test, three passes 0.2 * 64 * 3 s, on several cores less."""
     clock = Clock()
     monkeypatch.setattr(factored, "_FEW", 1)

@@ -107,7 +107,7 @@ def test_what_is_out_of_reach_is_refused_with_the_range(name: str, monkeypatch: 
         assert match_distance(problem, name, target).distance == pytest.approx(target, rel=SUMMED)
 
 
-def test_the_widest_noise_tends_to_a_uniform_report_or_to_the_corners() -> None:
+def test_widest_noise_tends_to_uniform_or_corners() -> None:
     problem = DOMAINS["line"]()
     place, prior = problem.domain.points[:, 0], problem.prior_array
     uniform = float(prior @ abs(place[:, None] - place).mean(axis=1))
@@ -179,7 +179,7 @@ def test_every_cell_of_the_laplace_mechanism_to_twelve_digits(step: float) -> No
 
 
 @pytest.mark.parametrize("case", DOMAINS)
-def test_normalised_laplace_rows_are_proportional_to_the_cell_masses(case: str) -> None:
+def test_laplace_rows_are_proportional_to_cell_masses(case: str) -> None:
     problem, epsilon = DOMAINS[case](), 0.7
     domain = problem.domain
     assert domain.index is not None

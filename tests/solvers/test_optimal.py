@@ -118,7 +118,7 @@ def test_the_optimum_scales_with_the_unit_of_the_loss(unit: float) -> None:
 
 
 @pytest.mark.parametrize("epsilon", [35.0, 1e6])
-def test_a_loss_that_vanishes_meets_its_bound_on_the_absolute_floor(epsilon: float) -> None:
+def test_zero_loss_meets_its_bound_absolutely(epsilon: float) -> None:
     attrs = solve(Optimal(problem=load_problem("line", cells=40, epsilon=epsilon))).attrs
     assert attrs["expected_loss"] < 1e-12
     assert attrs["stopped"] == "gap"
@@ -154,7 +154,7 @@ def random_problem(seed: int) -> DesignProblem:
 
 
 @pytest.mark.parametrize("seeds", few_by_default([range(1), *(range(at, at + 8) for at in range(0, 200, 8))], range(1)))
-def test_on_200_random_problems_every_method_encloses_the_optimum(seeds: range) -> None:
+def test_every_method_encloses_random_optima(seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed)
         designs = [optimal_design(problem, gap=BLOCKS, method=method) for method in ("highs", "blocks", "columns")]
@@ -235,7 +235,7 @@ def test_a_solver_that_fails_costs_no_table(monkeypatch: pytest.MonkeyPatch) -> 
     assert reference_violations(nothing.mass, problem.edges) == 0
 
 
-def test_a_start_from_another_multiple_of_the_metric_gives_the_same_optimum() -> None:
+def test_warm_start_gives_the_same_optimum() -> None:
     problem = load_problem("philadelphia", cells=3, extent=6.0)
     whole, half = (replace(problem, metric=factor * problem.metric) for factor in (1.0, 0.5))
     start = optimal_design(whole, gap=1e-3, method="blocks")
@@ -260,6 +260,6 @@ def test_bad_targets(given: dict[str, float], field: str) -> None:
     assert caught.value.field == field
 
 
-def test_a_table_that_does_not_fit_is_refused_before_it_is_allocated() -> None:
+def test_table_too_large_is_refused_early() -> None:
     with pytest.raises(SizeError, match="GB"):
         solve(Optimal(problem=load_problem("philadelphia", cells=300)))

@@ -63,7 +63,7 @@ def test_maps_where_nobody_lives_in_some_cells(cells: int, zeros: int | None, se
 
 
 @pytest.mark.parametrize("cells", [5, 6])
-def test_minimax_has_a_least_favourable_prior_where_highs_ends_at_a_zero_point(cells: int) -> None:
+def test_minimax_has_least_favourable_prior(cells: int) -> None:
     problem = load_problem("philadelphia", cells=cells)
     found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
     assert found.stopped == "gap"
@@ -88,7 +88,7 @@ def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -
     assert found.lower_bound <= found.objective <= found.lower_bound / (1 - GAP)
 
 
-def test_the_objective_is_that_of_the_table_and_never_below_the_bound() -> None:
+def test_objective_is_of_the_table_and_above_bound() -> None:
     problem = without(6, 7, 3)
     rays, incumbent = generation(problem, FINE)
     decide, decisions = rays.decide, []
@@ -147,7 +147,7 @@ def test_a_map_whose_columns_made_highs_turn_in_circles() -> None:
     assert found.stopped == "gap"
 
 
-def test_point_and_multipliers_of_a_master_are_those_of_its_basis() -> None:
+def test_master_point_and_multipliers_fit_its_basis() -> None:
     """Entries of 1e-11 beside 1, which HiGHS reads to its tolerance only."""
     columns = np.array([[1.0, 1e-11, 0.0], [0.5, 1.0, 0.0], [0.0, 0.25, 1.0], [1.0, 1.0, 1.0]])
     cost = np.array([1.0, 2.0, 3.0, 9.0])

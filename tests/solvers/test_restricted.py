@@ -66,7 +66,7 @@ def dense_sums(program: RestrictedProgram) -> np.ndarray:
 
 
 @every
-def test_points_of_the_program_are_exactly_the_private_tables_with_its_profiles(case: str, cuts: str) -> None:
+def test_program_points_are_private_tables_of_profiles(case: str, cuts: str) -> None:
     problem, program = problem_of(case), program_of(case, cuts)
     tail, head, length = problem.edges.both_ways()
     rng = np.random.default_rng(1)
@@ -205,7 +205,7 @@ def test_time_and_interrupts_return_a_point_inside() -> None:
     assert (late.q > 0).all()
 
 
-def test_blocks_of_work_cover_their_range_once_and_pass_errors_on() -> None:
+def test_work_blocks_cover_their_range_once() -> None:
     done = np.zeros(103, np.int64)
 
     def work(start: int, stop: int) -> None:

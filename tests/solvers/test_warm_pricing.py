@@ -47,7 +47,7 @@ def multipliers(problem: DesignProblem, seed: int = 0) -> np.ndarray:
 
 
 @EACH
-def test_ratios_leave_no_negative_price_and_are_attained_in_the_cone(name: str) -> None:
+def test_ratios_are_attained_in_the_cone(name: str) -> None:
     problem = PROBLEMS[name]()
     pricer, dual = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
     rays = pricer.price(dual, pricer.all_reports, EXACT)
@@ -113,7 +113,7 @@ def test_reductions_of_any_trees_prove_that_no_price_is_negative(name: str, seed
 
 
 @pytest.mark.parametrize("name", few_by_default(PROBLEMS, "lattice", "edges"))
-def test_a_proved_bound_is_below_the_optimum_and_near_it_for_its_multipliers(name: str) -> None:
+def test_proved_bound_is_below_and_near_optimum(name: str) -> None:
     problem = PROBLEMS[name]()
     design, pricer = optimal_design(problem, gap=1e-3), pricing.ConePricer.of(problem)
     for factor in (0.5, 1.0, 1.1, 3.0):

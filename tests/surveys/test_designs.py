@@ -47,7 +47,7 @@ def test_minimax_is_at_least_the_optimum_under_every_prior(case: str) -> None:
 
 
 @FEW
-def test_the_optimum_under_the_least_favourable_prior_is_the_minimax_value(case: str) -> None:
+def test_least_favourable_prior_gives_minimax_value(case: str) -> None:
     problem, worst = problem_of(case), solved_mechanism(case, "minimax")
     prior = worst["multiplier"].values
     assert prior.min() >= 0
@@ -77,7 +77,7 @@ def test_robust_lies_between_every_prior_and_minimax(case: str) -> None:
 
 
 @pytest.mark.parametrize("case", ["eikonal, masked", "graph, table loss", "reports apart from secrets"])
-def test_robust_over_point_priors_is_minimax_and_over_one_prior_optimal(case: str) -> None:
+def test_robust_includes_minimax_and_optimal(case: str) -> None:
     problem = problem_of(case)
     points = md.solve(md.programs.Robust(problem=problem, priors=np.eye(problem.domain.size)), gap=SOLVED).attrs
     assert points["objective"] == pytest.approx(solved_mechanism(case, "minimax").attrs["objective"], rel=2 * SOLVED)
@@ -121,7 +121,7 @@ def test_a_bound_below_the_minimax_value_is_proved_impossible(case: str) -> None
 
 
 @pytest.mark.parametrize(("secrets", "epsilon"), [(2, 0.1), (8, 1.5), (12, 4.0)])
-def test_minimax_under_the_discrete_metric_is_randomized_response(secrets: int, epsilon: float) -> None:
+def test_discrete_minimax_is_randomized_response(secrets: int, epsilon: float) -> None:
     attrs = md.solve(
         md.programs.Minimax(problem=load_problem("discrete", secrets=secrets, epsilon=epsilon)), gap=SOLVED
     ).attrs

@@ -75,7 +75,7 @@ def test_an_altered_array_is_refused_by_its_name(case: str) -> None:
     assert caught.value.field == variable
 
 
-def test_without_mechanisms_what_follows_from_the_counts_alone_is_found() -> None:
+def test_without_mechanisms_counts_are_checked() -> None:
     for changes in ({"confidence": 0.99}, {"z": 1.9}, {"reports": 1}, {"reasons": json.dumps([None] * 6)}):
         with pytest.raises(VerificationError):
             page_of(rewritten(estimate_of("few"), **changes))

@@ -77,7 +77,7 @@ def test_reports_that_do_not_fit_are_said_first():
     assert '<p class="fit" role="note">These reports are consistent with' in estimate_page("linear")
 
 
-def test_a_page_of_an_estimate_has_no_scripts_and_names_its_style():
+def test_estimate_page_has_no_scripts():
     for name in ("linear", "sealed"):
         html = estimate_page(name)
         assert "<script" not in html

@@ -229,7 +229,7 @@ def test_rows_may_miss_1_by_rounding():
     assert maximum_likelihood(GOOD, TABLE * (1 + 1e-7)).gap <= GAP
 
 
-def test_a_known_maximum_changes_nothing_and_a_wrong_one_is_refused():
+def test_wrong_maximum_is_refused():
     table = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
     counts = np.array([40, 11, 9])
     maximum = maximum_likelihood(counts, table)

@@ -137,7 +137,7 @@ def test_widths_fall_with_the_level_and_disks_are_whole():
 
 @pytest.mark.parametrize("name", FREQUENCY_ORACLES)
 @pytest.mark.parametrize("case", few_by_default(SMALL, *USUAL))
-def test_frequency_oracles_are_certified_on_every_case_or_say_why_not(case, name):
+def test_frequency_oracles_are_certified_or_refused(case, name):
     problem = SMALL[case]()
     try:
         made = FREQUENCY_ORACLES[name](problem)
@@ -150,7 +150,7 @@ def test_frequency_oracles_are_certified_on_every_case_or_say_why_not(case, name
     assert len(json.loads(made.attrs["parameters"])["estimates"]) == made.sizes["report"]
 
 
-def test_places_as_far_but_for_rounding_have_no_report_that_none_is_given():
+def test_equal_distances_up_to_rounding_get_reports():
     """The table of randomized response, in closed form; sums of it differ in the last bit of some places."""
     apart = 1 - np.eye(6)
     for seed in range(20):
@@ -169,7 +169,7 @@ def test_a_larger_level_is_a_larger_effective_epsilon(name):
         assert made.attrs["claimed_epsilon"] == pytest.approx(0.7, rel=1e-9)
 
 
-def test_compare_sets_frequency_oracles_beside_the_others_where_it_is_asked_to():
+def test_compare_includes_frequency_oracles_on_request():
     problem = problem_on((2, 2), 0.6)
     names = list(md.compare(problem, gap=0.1)["mechanism"])
     assert not set(names) & set(FREQUENCY_ORACLES)

@@ -150,7 +150,7 @@ def test_weights_of_spectra_are_optimal():
     assert value == pytest.approx(oracle.solve(solver="CLARABEL"), rel=1e-3)
 
 
-def test_clusters_to_start_with_are_all_different_and_of_one_colour():
+def test_start_clusters_differ_and_have_one_colour():
     torus = Torus(shape=(12, 12), step=(0.6, 0.6))
     clusters = first_clusters(torus)
     assert len(clusters) == 513
@@ -263,7 +263,7 @@ def test_a_price_on_the_loss_trades_one_for_the_other(shape, epsilon, weights):
 @pytest.mark.parametrize(
     "given", [{"error": "square"}, {"error": "areas", "areas": [0, 0, 1, -1]}, {"loss_weight": 2.0}]
 )
-def test_other_errors_on_few_secrets_are_stated_solved_and_proved(given):
+def test_other_errors_are_solved_and_proved(given):
     program = StatisticalDesign(problem_on(4, 0.8), **given)
     oracle = program.statement().solve(solver="CLARABEL")
     found = optimal_weights(program.rays, program.norm, cost=program.costs(program.rays))

@@ -132,7 +132,7 @@ def test_telling_the_truth_leaves_the_multinomial_error(name):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_processing_reports_never_helps_and_splitting_them_changes_nothing(seed):
+def test_processing_reports_never_helps(seed):
     random = np.random.default_rng(seed)
     n, m = int(random.integers(2, 6)), int(random.integers(6, 9))
     table, truth, norm = channel(n, m, seed), random.dirichlet(np.ones(n)), dual_sobolev_norm(grid(n), NONE)
@@ -157,7 +157,7 @@ def test_rank_of_products(rank):
     assert channel_rank(seen) == n
 
 
-def test_the_optimal_mechanism_can_hide_what_the_geometric_one_tells():
+def test_optimal_mechanism_may_lose_identifiability():
     """4 x 4 cells at 0.6 nats a cell: the least expected distance is had with four reports."""
     problem = problem_on(grid((4, 4)), Euclidean(epsilon=0.6, unit="cell"))
     optimal = md.solve(md.Optimal(problem=problem))

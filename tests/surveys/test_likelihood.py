@@ -88,7 +88,7 @@ def test_newton_against_the_statement(name):
 
 @pytest.mark.parametrize("name", few_by_default(TABLES, *FEW))
 @pytest.mark.parametrize("seed", few_by_default([1, 2, 3], 1))
-def test_the_bound_holds_at_any_distribution_and_closes_at_the_optimum(name, seed):
+def test_bound_holds_anywhere_and_closes_at_optimum(name, seed):
     """A share s of anything else lowers every q by at most a factor 1 - s, and so raises ln max g by -ln(1 - s)."""
     program = program_of(name, 60, seed)
     best, _ = likelihood.newton(program, gap=GAP)
@@ -178,7 +178,7 @@ def test_counts_in_exact_proportion_give_the_distribution_back(sixteenths, weigh
 
 
 @pytest.mark.parametrize("name", few_by_default(TABLES, *FEW))
-def test_all_reports_in_one_cell_point_at_the_secret_that_makes_it_most(name):
+def test_reports_in_one_cell_select_likeliest_secret(name):
     table = TABLES[name]()
     y = table.shape[1] // 2
     counts = np.zeros(table.shape[1], int)
@@ -254,7 +254,7 @@ class Refusing:
         )
 
 
-def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():
+def test_refused_extrapolation_is_halved():
     program = program_of("euclidean lattice", 60)
     now, after, twice = itertools.islice(likelihood.updates(program, skewed_distribution(16, 3) + 1), 3)
     refusing = Refusing()
@@ -271,7 +271,7 @@ def test_an_extrapolation_that_is_refused_goes_half_way_to_the_plain_step():
     assert refusing.points[-1] == pytest.approx(twice.distribution, rel=FLOAT)
 
 
-def test_leaving_secrets_out_of_the_factorisation_moves_no_optimum(monkeypatch):
+def test_smaller_factorisation_keeps_the_optimum(monkeypatch):
     table = normalised_geometric(lattice_problem(12), 0.003)
     program = Likelihood(table=table, counts=draw_counts(table, 300))
     some, _ = likelihood.newton(program, gap=GAP)
@@ -285,7 +285,7 @@ def test_leaving_secrets_out_of_the_factorisation_moves_no_optimum(monkeypatch):
     assert support_size(some) == support_size(whole) == (whole.distribution > 1e-6 / 144).sum()
 
 
-def test_the_matrix_is_solved_by_one_sweep_over_what_was_left_out(monkeypatch):
+def test_matrix_is_solved_by_one_sweep(monkeypatch):
     """Against numpy on blocks of the whole matrix; with no secret left out, on the whole matrix."""
     random = np.random.default_rng(0)
     half, barrier, right = random.random((30, 20)), 10.0 ** random.uniform(-2, 6, 30), random.random(30)
@@ -346,7 +346,7 @@ def test_where_newton_stalls_the_updates_go_on_from_there(monkeypatch):
     assert GAP < best - unfinished.point.log_likelihood <= unfinished.point.gap
 
 
-def test_matrices_that_do_not_factor_leave_the_start_to_the_updates(monkeypatch):
+def test_singular_matrices_start_with_updates(monkeypatch):
     monkeypatch.setattr(likelihood, "_factor", lambda gram, barrier: None)
     solution = likelihood.solve_likelihood(program_of("zeros", 60), gap=GAP)
     assert solution.method == "newton, accelerated"

@@ -22,7 +22,7 @@ def deviation(held, weights, law):
 
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("truth", ["check-ins", "sparse"])
-def test_square_tables_are_inverted_and_reach_the_fisher_variance_whatever_the_prior(name, truth):
+def test_square_tables_reach_the_fisher_variance(name, truth):
     held, p = channel(name), truths()[truth]
     wanted = np.column_stack(list(AREAS.values()))
     weights = linear_weights(held, wanted, truths()["check-ins"])
@@ -36,7 +36,7 @@ def test_square_tables_are_inverted_and_reach_the_fisher_variance_whatever_the_p
     np.testing.assert_allclose(deviation(held, weights.values, p @ held.table) ** 2, fisher, rtol=1e-6)
 
 
-def test_more_reports_than_secrets_have_the_least_variance_at_the_law_that_fixed_them():
+def test_more_reports_have_least_variance_at_design():
     """Against the best weights under the constraint P a = g, by the normal equations of generalized least squares."""
     random = np.random.default_rng(0)
     held, p, wanted = Channel.of(random.dirichlet(np.ones(40), 12)), random.dirichlet(np.ones(12)), np.eye(12)[:, :3]
@@ -68,7 +68,7 @@ def test_lost_shares_are_named_and_kept_ones_are_not(name):
         assert pair.identifiable.all()
 
 
-def test_two_levels_side_by_side_are_better_than_either_share_and_unbiased():
+def test_two_levels_beat_each_alone_unbiased():
     random = np.random.default_rng(3)
     one, two = (channel(name).tables[0] for name in list(MECHANISMS)[:2])
     both = Channel.of(one, two, shares=[0.3, 0.7])

@@ -48,7 +48,7 @@ def test_the_plan_equals_the_simulated_standard_error(truth):
         np.testing.assert_allclose(means.mean(axis=0), made["share"], atol=4 * spread.max() / np.sqrt(SIMULATIONS))
 
 
-def test_a_table_that_tells_the_truth_is_sampling_without_privacy():
+def test_identity_table_is_plain_sampling():
     made = planned(tables={"truth": np.eye(100)})
     np.testing.assert_allclose(made["deviation"][0], made["deviation_without"], rtol=1e-9)
     np.testing.assert_array_equal(made["people"][0], made["people_without"])

@@ -63,7 +63,7 @@ def test_a_plan_of_a_problem_names_levels_people_and_the_epsilon(run_json, tmp_p
 
 
 @needs("geo")
-def test_a_plan_of_an_area_has_the_odds_of_every_level_and_what_comes_next(run, run_json, tmp_path, monkeypatch):
+def test_plan_of_an_area_has_odds_and_next_step(run, run_json, tmp_path, monkeypatch):
     """The odds by a second route: those of a file designed at a level of the plan."""
     monkeypatch.chdir(ROOT)  # a path that fits a line of 80 characters, wherever the checkout is
     words = ["plan", PARK.relative_to(ROOT), "--areas", "2x2", "--respondents", 20_000, "--cell", 300]
@@ -357,7 +357,7 @@ def test_polygons_of_one_name_are_one_area_with_its_true_figures(run, run_json, 
     assert held["rim"]["share"] == pytest.approx((4 + 5 + 6 + 10 + 11 + 12) / 78, abs=1e-12)  # by hand
 
 
-def test_polygons_without_distinct_names_are_refused_or_numbered_with_a_hint(run, run_json, tmp_path):
+def test_polygons_without_names_are_numbered_or_refused(run, run_json, tmp_path):
     file = save(on_earth(), tmp_path / "e.nc")
     same = polygons(tmp_path / "same.geojson", **{f"all_{k}": box for k, box in enumerate(PARTS.values())})
     code, refused = run_json("plan", file, "--respondents", 9, "--areas", same)

@@ -48,7 +48,7 @@ def test_the_upper_border_of_the_grid_belongs_to_its_last_cells(tmp_path):
     assert counted(tmp_path, "x,y\n25,15\n25,-5\n") == {ONE: [0, 0, 0, 1, 1]}
 
 
-def test_degrees_find_their_cells_to_the_digits_that_sampling_prints(tmp_path):
+def test_degrees_find_cells_at_printed_digits(tmp_path):
     pytest.importorskip("pyproj")
     plane = Plane(latitude=48.85, longitude=2.35)
     domain = Domain.grid((5, 4), cell=150.0, unit="m", origin=-300.0, plane=plane)

@@ -81,7 +81,7 @@ def test_an_estimate_holds_its_parts_and_is_stored_whole(tmp_path):
     assert load_estimate(save(found, tmp_path / "e.nc")).identical(found)
 
 
-def test_simultaneous_intervals_are_longer_and_the_stopped_distribution_is_another():
+def test_simultaneous_intervals_are_longer():
     counts = drawn(20_000)
     alone, together = (estimate_shares([mechanism()], [counts], areas(), simultaneous=s) for s in (False, True))
     ratio = (together["high"] - together["low"]) / (alone["high"] - alone["low"])
@@ -203,7 +203,7 @@ def test_two_levels_in_one_collection_and_one_that_nobody_used():
     assert [each["sha256"] for each in told] == [each.attrs["sha256"] for each in made]
 
 
-def test_differences_between_two_periods_hold_and_vanish_where_nothing_changed():
+def test_differences_between_periods_hold():
     later = 0.7 * truth() + 0.3 * np.eye(SIDE**2)[0]
     then, now = drawn(30_000, 1), drawn(20_000, 2, p=later)
     found = estimate_shares([mechanism()], [now], areas(), against=[then])
@@ -255,7 +255,7 @@ def test_the_mean_bound_bounds_the_tail_of_a_mean():
     assert mean_bound(2.0, 1.0, 2.0, 10) == pytest.approx(2.0**-10)
 
 
-def test_reports_of_the_mechanism_fit_and_those_of_another_do_not():
+def test_reports_of_another_mechanism_do_not_fit():
     """Truths without noise, sent as if they were reports, show in 500 of them; of so few no bound of all does."""
     held, p = channel("geometric, 0.004 per m"), truths()["check-ins"]
     for counts in simulate_counts(held, p, 5_000, 10):
@@ -323,7 +323,7 @@ def test_what_does_not_fit_is_refused(given, field):
     assert caught.value.field == field
 
 
-def test_mechanisms_over_other_secrets_or_given_twice_are_refused():
+def test_mechanisms_over_other_secrets_are_refused():
     other = baselines.exponential(SMALL["euclidean line"]())
     prior = priors.proportional(np.arange(1.0, 37.0))
     same = baselines.geometric(replace(load_problem("paris", cells=SIDE, epsilon=0.01), prior=prior))

@@ -139,7 +139,7 @@ def test_verdict_agrees_with_the_integer_certificate(border, verdict):
     assert found.verdict == verdict or (verdict == "holds" and found.verdict == "holds up to rounding")
 
 
-def test_simplex_solutions_have_infinite_ratios_and_the_repair_costs_nothing():
+def test_simplex_solutions_are_repaired_at_no_cost():
     problem = load_problem("philadelphia", cells=5, floor=0.2)
     table = raw_optimum(problem)
     found = audit(table, problem)
@@ -160,7 +160,7 @@ def test_metrics_without_one_level_have_no_effective_epsilon():
     assert found.prior == "given"
 
 
-def test_an_audit_is_shown_by_its_verdict_and_a_repair_has_the_reports_of_the_problem():
+def test_audit_shows_its_verdict():
     problem = answers(3)
     found = audit(TABLE, problem)
     assert f"verdict  {found.verdict} ({found.breaches} breaches)" in repr(found)

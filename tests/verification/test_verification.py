@@ -92,7 +92,7 @@ def test_every_mechanism_is_certified(problem: str, maker: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 @pytest.mark.obligation("table-inequalities")
-def test_a_reader_of_nothing_but_whole_numbers_finds_no_violation(problem: str, tmp_path: Path) -> None:
+def test_integer_reader_finds_no_violation(problem: str, tmp_path: Path) -> None:
     with xr.open_dataset(save(made(problem), tmp_path / "m.nc"), engine="h5netcdf", mask_and_scale=False) as file:
         masses = file["mass"].values.tolist()
         edges = list(zip(*(file[f"edge_{part}"].values.tolist() for part in ("tail", "head", "length")), strict=True))
@@ -174,7 +174,7 @@ VARIABLES = ("mass", "edge_tail", "edge_length", "prior", "level")
 
 
 @pytest.mark.parametrize("name", ["discrete", "euclidean"])
-def test_effective_epsilon_is_the_steepest_log_ratio_of_the_probabilities(name: str) -> None:
+def test_effective_epsilon_is_the_steepest_log_ratio(name: str) -> None:
     """By the integers times the level, and by logarithms of the table over distances without the level."""
     problem = PROBLEMS[name]
     mechanism = baselines.exponential(problem)
@@ -278,7 +278,7 @@ def test_small_losses_are_compared_by_their_digits(tmp_path: Path) -> None:
     check_refused(attribute("expected_loss", lambda x: 1.001 * x)(small), "expected_loss", tmp_path / "m.nc")
 
 
-def test_a_bound_follows_whichever_secrets_the_rays_are_normalised_at() -> None:
+def test_bound_holds_for_any_normalisation_of_rays() -> None:
     loss = TableLoss(values=np.random.default_rng(3).random((5, 5)))
     problem = on(NODES, Discrete(epsilon=1.0), loss)
     dual, mass = 2 * problem.weighted_loss.min(axis=1), baselines.exponential(problem)["mass"].values
@@ -321,7 +321,7 @@ def test_a_limit_that_the_integers_exceed_is_refused() -> None:
     assert found.as_dict()["factor_within"] == found.protection.factor
 
 
-def test_a_bound_that_rests_on_constraints_of_ones_own_is_not_shown() -> None:
+def test_bound_on_own_constraints_is_hidden() -> None:
     own = md.programs.Constrained(problem=PROBLEMS["graph"], constraints=[lambda table: table[0, 1] <= 0.2])
     found = verify(solve(own))
     assert (found.certified, found.lower_bound_checked) == (True, None)

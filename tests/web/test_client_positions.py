@@ -176,7 +176,7 @@ console.log(JSON.stringify({ reports, cells, degrees }));
 """
 
 
-def test_reports_on_land_have_degrees_and_are_cells_of_the_rectangle(tmp_path) -> None:
+def test_reports_on_land_are_cells_with_degrees(tmp_path) -> None:
     """Secrets are all cells of a rectangle, reports those on land: what an area with water is designed as."""
     folder = write_client(made_once.position_mechanism("land"), tmp_path / "web")
     told = run(folder, LANDED)

@@ -195,7 +195,7 @@ def test_clicks_keys_and_draws(saved, opened):
 
 
 @pytest.mark.exhaustive
-def test_after_the_proof_the_worst_report_and_its_disc_are_on_the_map(tmp_path, opened):
+def test_worst_report_and_disc_are_drawn_after_proof(tmp_path, opened):
     save_page(md.solve(limit_program()), tmp_path / "capped.html")
     page = opened(tmp_path / "capped.html").page
     page.click("#tabs button >> text=After the worst report")
@@ -388,7 +388,7 @@ STILL = """
 
 
 @pytest.mark.exhaustive
-def test_paper_has_the_map_in_proportion_its_colours_and_the_end_of_the_proof(saved, browser):
+def test_print_has_map_colours_and_proof(saved, browser):
     """Paper is narrower than the screen, and the height must follow; a proof that runs is made before printing."""
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 844}, color_scheme="dark")
     context.add_init_script(STILL)

@@ -276,7 +276,7 @@ def test_lengths_are_compared_with_the_multiple_of_the_claim(tmp_path):
     assert any("No edge is longer than epsilon times" in text for text in cells["proved"])
 
 
-def test_bounds_on_constraints_of_ones_own_are_said_to_be_unchecked(tmp_path):
+def test_bounds_on_own_constraints_are_unchecked(tmp_path):
     """Neither the sentence nor a figure has the bound; a page that claims it was checked is refused."""
     problem = md.load_problem("line", cells=4)
     given = md.programs.Constrained(problem=problem, constraints=[lambda table: [table[0, 0] >= 0.2]])
@@ -497,7 +497,7 @@ def test_large_tables_are_proved_in_part_and_say_so(tmp_path, monkeypatch):
     assert any("other rows" in text for text in outcome["assumed"])
 
 
-def test_ratios_of_rows_that_are_almost_alike_are_those_of_verify(tmp_path):
+def test_ratios_of_similar_rows_equal_verify(tmp_path):
     """Edges of 1e-9 nats: a quotient of two masses in doubles keeps seven digits of its logarithm."""
     domain = md.Domain.grid((3, 3), cell=1.0, unit="km")
     metric = md.Euclidean(epsilon=1e-9, unit="km")
