@@ -37,7 +37,7 @@ from mechdesign.sessions.study.simulated import (
     clocks,
     even_hours,
     mean_error,
-    ranked,
+    rank_rules,
     risks,
     sessions,
     split,
@@ -135,11 +135,11 @@ def contenders(setting: Setting, other: NDArray[np.int64], total: float) -> dict
         for tests in sorted({ticks, min(4 * count, ticks)})
         for far in (0.0, 0.35, 0.9)
     ]
-    clock = ranked(setting, other, clocks(setting, total), 1)[0][1]
-    coarse = ranked(setting, other, risks(setting, total), 1)[0]
+    clock = rank_rules(setting, other, clocks(setting, total), 1)[0][1]
+    coarse = rank_rules(setting, other, risks(setting, total), 1)[0]
     count, share = len(coarse[1].costs), coarse[1].rule.above / unit
     near = {"counts": (count - 1, count, count + 1), "shares": (share - 0.05, share, share + 0.05)}
-    finer = ranked(setting, other, risks(setting, total, **near, firsts=(1.0, FIRST)), 1)[0]
+    finer = rank_rules(setting, other, risks(setting, total, **near, firsts=(1.0, FIRST)), 1)[0]
     risk = min(coarse, finer, key=lambda pair: pair[0])[1]
     print(f"  {total:g} nats: {clock}, {risk}")
     always = PricedRule.clock(even_hours(ticks), split(total, ticks))

@@ -116,6 +116,7 @@ class NoiseLaw(FrozenRecord, ABC):
     def mass(self, low: ArrayLike, high: ArrayLike) -> Array:
         """P(low < Z < high) for low <= high, infinite ends allowed, to a relative 1e-12 however small it is."""
         left, right = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
+        # Intervals left of 0 are mirrored: tails keep their digits on the right side only.
         flip = right <= 0
         a, b = np.where(flip, -right, left), np.where(flip, -left, right)
         around = a < 0
@@ -123,11 +124,13 @@ class NoiseLaw(FrozenRecord, ABC):
         mass = np.where(around, self.centre(near) + self.centre(far), self._apart(near, far))
         finite = np.isfinite(far) & ~around
         middle, half = np.where(finite, (near + far) / 2, 1.0), np.where(finite, (far - near) / 2, 0.0)
+        # Differences of nearly equal tails lose digits; on a narrow interval quadrature of the density has them all.
         narrow = finite & (_NARROW * half <= self.reach(middle))
         return np.where(narrow, self._quadrature(middle, half), mass)
 
     def _apart(self, near: Array, far: Array) -> Array:
         beyond = self.tail(near)
+        # Beyond the quartile tails are the smaller numbers, before it the masses from 0.
         return np.where(beyond > 0.25, self.centre(far) - self.centre(near), beyond - self.tail(far))
 
     def _quadrature(self, middle: Array, half: Array) -> Array:
@@ -213,7 +216,7 @@ class SmoothLaw(NoiseLaw):
         return np.where(inside, smaller, 0.5 - smaller)
 
     def _smaller(self, z: Array) -> tuple[NDArray[np.bool_], Array]:
-        """Whether r(z) < 1; then P(0 < Z < z), else P(Z > z)."""
+        """True if r(z) < 1; with P(0 < Z < z) if so, else P(Z > z)."""
         from scipy.special import betainc
 
         a, b = self.shape
@@ -469,8 +472,8 @@ def _log_odds(share: Array, a: float, b: float) -> Array:
 
 def _slope(delta: float, growth: GrowthName) -> float:
     if growth == "exponential":
-        remedy = "use a bound of linear growth, or the generalized Cauchy or Student law"
-        message = "a scale that grows exponentially gives Laplace noise no eps per distance"
+        remedy = "or use the generalized Cauchy or Student law"
+        message = "Laplace noise needs a bound of linear growth"
         raise UnsuitableError(message, field="growth", value=growth, remedy=remedy)
     if growth != "linear":
         raise InputError("must be linear", field="growth", value=growth)
@@ -488,7 +491,7 @@ def _check_gamma(gamma: float) -> float:
 
 
 def _beyond_budget(gamma: float, limit: float) -> InputError:
-    """The refusal of a smoothness that leaves nothing for the noise."""
+    """The error for a smoothness that leaves no budget for the noise."""
     remedy = f"use a gamma below {limit:.6g} per unit, or a larger eps"
     return InputError("leaves no budget for the noise", field="gamma", value=gamma, remedy=remedy)
 

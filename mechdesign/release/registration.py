@@ -1,3 +1,3 @@
-"""What `release` adds to the core. Needs: none. With: none."""
+"""Additions of `release` to the core. Needs: none. With: none."""
 
 TABLES: dict[str, dict[str, str]] = {}

@@ -139,7 +139,7 @@ def release_mechanism(
     True
     """
     if problem.reports.dimension != 1:
-        raise UnsuitableError("are no output values: make the problem with release_problem", field="reports")
+        raise UnsuitableError("are not output values: make the problem with release_problem", field="reports")
     level = level_or_default(problem, epsilon)
     eta = law.eta(level, gamma, tight)
     true = check_values(values, problem.domain.size)
@@ -207,7 +207,7 @@ def error_of_mean(
     """
     check_whole(users, "users")
     if "report_y" in mechanism.coords or "report_x" not in mechanism.coords:
-        raise UnsuitableError("are no output values", field="reports")
+        raise UnsuitableError("are not output values", field="reports")
     table = probabilities(mechanism).values
     offset = mechanism["report_x"].values - check_values(values, len(table))[:, None]
     weights = check_prior(mechanism["prior"].values if population is None else population, len(table))

@@ -6,8 +6,8 @@ r"""Least smooth upper bounds on finitely many places, by exact max-plus transfo
 | given | exponential | graph: one shortest-path search over the edges of the metric |
 | given | linear | pairs: all of them, in runs of rows |
 
-An upper bound is a smooth bound itself: what is lost is accuracy of the answers, never privacy. The opposite, gamma
-itself on the edges of neighbours, or a marching scheme, stays below the least bound and is not smooth.
+A larger bound is a smooth bound itself: it costs accuracy of the answers, never privacy. The opposite, gamma itself
+on the edges of neighbours, or a marching scheme, stays below the least bound and is not smooth.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SmoothBound(FrozenRecord):
     gap: float
 
 
-# Nine arguments: either of two inputs, the growth, the distance, and where L holds.
+# Nine arguments: one of two inputs, the growth, the distance, and the places where L holds.
 @validated
 def least_smooth_bound(
     domain: Domain,
@@ -118,6 +118,7 @@ def least_smooth_bound(
     if not local.any():
         return SmoothBound(S=local, method="constant", safe="least", gap=1.0)
     method, log_bound = _log_bound(domain, _log_share(local), named, metric)
+    # exp(log) may round below L itself, which S must not.
     bound = np.maximum(np.exp(log_bound) * local.max(), local)
     return SmoothBound(S=bound, method=method, safe="least", gap=1.0)
 
@@ -204,7 +205,7 @@ def _log_bound(domain: Domain, height: Array, growth: Growth, metric: Metric | N
         return "blocks", _max_plus(domain.points, domain.points, height, growth)
     if growth.name == "exponential":
         edges = metric.edges(domain).scaled(growth.gamma)
-        # The search takes no infinite values.
+        # The search needs finite values; paths longer than all edges together never matter.
         return "graph", -lipschitz_minorant(np.minimum(-height, float(edges.length.sum())), edges)
     require_memory(domain.size, domain.size, tables=4, what="all pairs")
     distances = metric.distances(domain)

@@ -1,15 +1,15 @@
-"""One tick of a session, first what public history asks for, then what is drawn; and smoothing, when it is over.
+"""One tick of a session: first the plan by public history, then the draw. After a session: smoothing.
 
-`plan_tick` is given no place. `draw_report` is, draws what the plan says and nothing else, and is the only function
-here that touches a secret.
+`plan_tick` sees no place. `draw_report` draws from the table of the plan, and is the only function here that sees a
+secret.
 
-Smoothing says where somebody was at every tick, after all that was released, for a server that looks back. By forward
+Smoothing estimates the place at every tick from all releases, for a server that looks back. By forward
 and backward recursion (Rabiner 1989, section III.A), with the filter's weights w_t, the probabilities at tick t are
-those of w_t(s) b_t(s), divided by their sum, b_t(s) the probability of what was released after t from state s,
+those of w_t(s) b_t(s), divided by their sum, b_t(s) the probability of the releases after t from state s,
 
-    b_T = 1,    b_t(s) = sum over s' of T(s, s') L_{t+1}(s') b_{t+1}(s'),
+    (1)  b_T = 1,    b_t(s) = sum over s' of T(s, s') L_{t+1}(s') b_{t+1}(s'),
 
-L the probability of what was released at a tick. Post-processing, as the filter is.
+L the probability of the release at a tick. Smoothing is post-processing, like the filter.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def begin(design: SessionDesign) -> SessionState:
 
 
 def plan_tick(design: SessionDesign, state: SessionState, tick: int) -> Plan:
-    """What public history asks for at `tick`, which must be later than all before."""
+    """The plan that public history asks for at `tick`, which must be later than all before."""
     belief = state.belief.at(tick)
     table = design.rule.ask(tick, state.transcript, belief)
     return Plan(tick=tick, transcript=state.transcript, belief=belief, table=table)
@@ -72,7 +72,7 @@ def append_report(design: SessionDesign, plan: Plan, report: int | None) -> Sess
     if plan.table is None or report is None:
         return SessionState(transcript=plan.transcript.then(None, plan.tick), belief=plan.belief)
     step = Step(tick=plan.tick, table=plan.table, report=report, charge=design.charges[plan.table])
-    return SessionState(transcript=plan.transcript.then(step, plan.tick), belief=_seen(design, plan.belief, step))
+    return SessionState(transcript=plan.transcript.then(step, plan.tick), belief=_update(design, plan.belief, step))
 
 
 def replay(design: SessionDesign, transcript: Transcript, known: SessionState | None = None) -> SessionState:
@@ -80,11 +80,11 @@ def replay(design: SessionDesign, transcript: Transcript, known: SessionState | 
     state = begin(design) if known is None else known
     belief = state.belief
     for step in transcript.steps[len(state.transcript.steps) :]:
-        belief = _seen(design, belief.at(step.tick), step)
+        belief = _update(design, belief.at(step.tick), step)
     return SessionState(transcript=transcript, belief=belief.at(max(transcript.last, belief.tick)))
 
 
-def _seen(design: SessionDesign, belief: Belief, step: Step) -> Belief:
+def _update(design: SessionDesign, belief: Belief, step: Step) -> Belief:
     return belief.seen(design.likelihoods[step.table][:, step.report])
 
 
@@ -121,7 +121,7 @@ def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None
     Parameters
     ----------
     design, transcript : SessionDesign, Transcript
-        The session, and what was released.
+        The session and its releases.
     ticks : int
         How many ticks from 0 on; by default up to the last one.
 
@@ -155,6 +155,7 @@ def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None
         probabilities[tick] /= probabilities[tick].sum()
         if tick > 0:
             later = later * seen[tick][chain.place] if tick in seen else later
+            # (1), scaled: products of thousands of likelihoods would underflow, and only ratios matter.
             later = chain.back(later / later.max(), tick)
     place, error = best_places(probabilities, design.losses)
     return Smoothed(probabilities=probabilities[:keep], place=place[:keep], error=error[:keep])

@@ -21,7 +21,7 @@ LONGEST = 10_000  # ticks without a call after which the filter begins anew
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Belief(FrozenRecord):
-    """Where somebody may be, given what was released: weights over the states of a chain.
+    """The distribution over the states of a chain, given the releases.
 
     Attributes
     ----------
@@ -66,15 +66,15 @@ class Belief(FrozenRecord):
     @property
     def estimate(self) -> int:
         """The place with the least expected loss."""
-        return self._named[0]
+        return self._best[0]
 
     @property
     def error(self) -> float:
         """The expected loss of the estimate, in the unit of the loss."""
-        return self._named[1]
+        return self._best[1]
 
     @cached_property
-    def _named(self) -> tuple[int, float]:
+    def _best(self) -> tuple[int, float]:
         (place,), (error,) = best_places(self.places[None], self.loss)
         return int(place), float(error)
 

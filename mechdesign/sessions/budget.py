@@ -180,7 +180,7 @@ class Budget(FrozenRecord):
             key = " ".join(map(str, (sampler.mechanism.attrs["sha256"], cell, *point)))
             if key in paid.remembered:
                 if not sampler.rows.can_report(report := paid.remembered[key]):
-                    raise self._ledger.damaged("a report that the mechanism cannot make")
+                    raise self._ledger.damage_error("a report that the mechanism cannot make")
                 return sampler.released(report, cost=REMEMBERED)
             # Pay first, draw second: a refusal must not depend on the report.
             paid = paid.charge(certificate.cost)

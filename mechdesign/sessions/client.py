@@ -70,7 +70,7 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
 
 
 def _model(chain: Chain) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """What the header says of a model, and its arrays."""
+    """The header fields and the arrays of a model."""
     initial = np.asarray(chain.initial, float)
     if isinstance(chain, HomeAwayChain):
         model = chain.model

@@ -1,6 +1,6 @@
 """SessionDesign: tables, a rule, a public model; everything of a session that is fixed before it begins.
 
-All of it is public. A design says what any window can cost, for every transcript, before anything is reported.
+All of it is public. A design bounds the cost of any window, for every transcript, before anything is reported.
 """
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ class SessionDesign(FrozenRecord):
         for number, sampler in enumerate(samplers):
             name = f"number {number}, {sampler.mechanism.attrs.get('problem')}"
             if sampler.certificate.unit_id != samplers[0].certificate.unit_id:
-                raise InputError("is over other places, or another metric, than the first", field="tables", value=name)
+                raise InputError("does not have the places and the metric of the first", field="tables", value=name)
             if sampler.certificate.positions is not None:
                 raise InputError(
-                    "draws for positions, and no row of it alone keeps its claim",
+                    "draws for positions: its rows alone do not satisfy its claim",
                     field="tables",
                     value=name,
                     remedy="design tables that are private between cells: mechdesign area --positions cells",
@@ -85,6 +85,7 @@ class SessionDesign(FrozenRecord):
                 raise InputError("is constant: it carries no information", field="tables", value=name)
         object.__setattr__(self, "samplers", samplers)
         object.__setattr__(self, "tables", tuple(sampler.mechanism for sampler in samplers))
+        # Both fail here, not at the first report, if the rule or the model does not fit the places or ticks.
         self.worst("1d")
         _ = self.chain
 
@@ -99,7 +100,7 @@ class SessionDesign(FrozenRecord):
 
     @property
     def certificate(self) -> Certificate:
-        """What is proved of the first table; the others are for multiples of its metric."""
+        """The certificate of the first table; the others are for multiples of its metric."""
         return self.samplers[0].certificate
 
     @property
@@ -115,7 +116,7 @@ class SessionDesign(FrozenRecord):
 
     @cached_property
     def charges(self) -> tuple[Fraction, ...]:
-        """What a report of every table costs, exact multiples of the metric."""
+        """The cost of a report of each table, in exact multiples of the metric."""
         return tuple(sampler.certificate.cost for sampler in self.samplers)
 
     def worst(self, window: str | int) -> Fraction:
@@ -139,7 +140,7 @@ class SessionDesign(FrozenRecord):
         return tuple(sampler.rows.probabilities(np.arange(self.domain.size)) for sampler in self.samplers)
 
     def belief(self) -> Belief:
-        """What the filter believes before anything is released."""
+        """The belief of the filter before anything is released."""
         return Belief(chain=self.chain, loss=self.losses, weights=self.chain.initial, tick=0)
 
     def check(self, transcript: Transcript) -> None:
@@ -151,7 +152,7 @@ class SessionDesign(FrozenRecord):
                 raise InputError("the design has another charge", field="session", value=step.tick)
 
     def describe(self) -> dict[str, Any]:
-        """What a file keeps beside the tables, which it names by their SHA-256."""
+        """The fields of a file, which names the tables by their SHA-256."""
         return {
             "tables": [str(each.attrs["sha256"]) for each in self.tables],
             "rule": self.rule.describe(),
@@ -167,7 +168,7 @@ class SessionDesign(FrozenRecord):
 
     @property
     def claim(self) -> str:
-        """What is promised, in one sentence."""
+        """The guarantee, in one sentence."""
         day, any_day = (Window.of(words, self.ticks) for words in ("1d", "24h"))
         return (
             f"Whatever is reported, P(reports|x) <= exp(C max d(x_t, x'_t)) P(reports|x') for all traces x, x' over "

@@ -1,7 +1,7 @@
-"""Files of a session design: a JSON document, and beside it the mechanism files of its tables, which it names.
+"""Files of a session design: a JSON document, and next to it the mechanism files of its tables, which it names.
 
-The document: schema; claim, in one sentence; worst, what a day and any 24 hours cost at most, exact; tables, of each
-file and sha256; rule, ticks, movement, loss; sha256 over the rest.
+The document: schema; claim, in one sentence; worst, the exact largest cost of a day and of any 24 hours; tables, file
+and sha256 of each; rule, ticks, movement, loss; sha256 over the rest.
 Tables are named by their files in the same folder, never by a path.
 """
 
@@ -115,7 +115,7 @@ def load_design(path: str | Path) -> SessionDesign:
     Parameters
     ----------
     path : str or Path
-        What `save_design` wrote.
+        A file that `save_design` wrote.
 
     Returns
     -------
@@ -141,13 +141,13 @@ def read_document(path: str | Path) -> dict[str, Any]:
     try:
         content = read_json(text)
     except (ValueError, RecursionError) as error:
-        raise _damaged(f"cannot be read ({error})", path) from error
+        raise _damage_error(f"cannot be read ({error})", path) from error
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
-        raise _damaged("is not a session design of this schema", path)
+        raise _damage_error("is not a session design of this schema", path)
     if odd := set(content) ^ _FIELDS:
-        raise _damaged(f"missing or unexpected fields: {', '.join(sorted(odd))[:80]}", path)
+        raise _damage_error(f"missing or unexpected fields: {', '.join(sorted(odd))[:80]}", path)
     if content["sha256"] != json_sha256({name: value for name, value in content.items() if name != "sha256"}):
-        raise _damaged("the checksum does not match the content", path)
+        raise _damage_error("the checksum does not match the content", path)
     return content
 
 
@@ -156,7 +156,8 @@ def design_of(content: Mapping[str, Any], folder: Path) -> SessionDesign:
     try:
         files = {each["file"]: each["sha256"] for each in content["tables"]}
         if len(files) < len(content["tables"]):
-            raise _damaged("names a table twice", folder)  # every name costs a proof
+            # Verifying a table takes time: a file that names one 999 times must not cost 999 proofs.
+            raise _damage_error("names a table twice", folder)
         rule = content["rule"]
         if rule["kind"] not in RULES:
             raise InputError("unknown rule", field="rule", value=rule["kind"], remedy=f"use {' or '.join(RULES)}")
@@ -173,7 +174,7 @@ def design_of(content: Mapping[str, Any], folder: Path) -> SessionDesign:
         problem = f"the file contradicts itself: {error.message}"
         raise VerificationError(problem, field=error.field, value=error.value) from error
     except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
-        raise _damaged(f"is incomplete ({type(error).__name__}: {error})", folder) from error
+        raise _damage_error(f"is incomplete ({type(error).__name__}: {error})", folder) from error
 
 
 def movement_from_description(description: object) -> Movement:
@@ -186,12 +187,12 @@ def movement_from_description(description: object) -> Movement:
 
 def _table(folder: Path, name: str, sha256: object) -> xr.Dataset:
     if not _NAME.fullmatch(name) or name in (".", ".."):
-        raise _damaged("must be the name of a file in the folder of the design", ascii(name))
+        raise _damage_error("must be the name of a file in the folder of the design", ascii(name))
     table = load(folder / name)
     if table.attrs["sha256"] != sha256:
-        raise _damaged("is not the table that the design was made with", name)
+        raise _damage_error("is not the table that the design was made with", name)
     return table
 
 
-def _damaged(problem: str, value: object) -> VerificationError:
+def _damage_error(problem: str, value: object) -> VerificationError:
     return VerificationError(problem, field="file", value=value, remedy="use an unaltered session design")

@@ -182,7 +182,7 @@ class FactoredHomeAway:
         leave, back, wander, jump = self.chain.rates(tick)
         stay, left = (1 - housed) * (1 - back), housed * leave
         weights = stay[:, None] * (away + wander * (away @ jump - away)) + left[:, None] * (home @ jump)
-        return self._joined(1 - stay - left, home, weights / np.maximum(stay + left, _TINY)[:, None])
+        return self._join(1 - stay - left, home, weights / np.maximum(stay + left, _TINY)[:, None])
 
     def update(self, belief: _Floats, likelihood: _Floats) -> _Floats:
         """The beliefs after something whose probability from every place is (k, n)."""
@@ -190,7 +190,7 @@ class FactoredHomeAway:
         at_home, at_away = (home * likelihood).sum(axis=1), (away * likelihood).sum(axis=1)
         now = housed * at_home / np.maximum(housed * at_home + (1 - housed) * at_away, _TINY)
         homes = home * (1 + now[:, None] * (likelihood / np.maximum(at_home, _TINY)[:, None] - 1))
-        return self._joined(now, homes, away * likelihood / np.maximum(at_away, _TINY)[:, None])
+        return self._join(now, homes, away * likelihood / np.maximum(at_away, _TINY)[:, None])
 
     def places(self, belief: _Floats) -> _Floats:
         """The distributions (k, n) of where people are."""
@@ -207,7 +207,7 @@ class FactoredHomeAway:
         return belief[:, 0], belief[:, 1 : 1 + n], belief[:, 1 + n :]
 
     @staticmethod
-    def _joined(housed: _Floats, home: _Floats, away: _Floats) -> _Floats:
+    def _join(housed: _Floats, home: _Floats, away: _Floats) -> _Floats:
         return np.concatenate([housed[:, None], home, away], axis=1)
 
 

@@ -73,20 +73,20 @@ class PrivateLedger(Generic[C]):
                 self.path = Path(os.path.realpath(self.path.parent, strict=True)) / self.path.name
                 regular, taken = True, _exists(self.path)
         except FileNotFoundError as error:
-            raise (self._none() if new is None else self._refused("has no parent folder")) from error
+            raise (self._missing_error() if new is None else self._input_error("has no parent folder")) from error
         except (OSError, ValueError) as error:
             problem = f"cannot be opened ({getattr(error, 'strerror', error)})"
             raise InputError(problem, field=kind.argument, value=ascii(str(path))) from error
         if not regular:
-            raise self._refused("is not a regular file")
+            raise self._input_error("is not a regular file")
         if taken:
-            raise self._taken()
+            raise self._exists_error()
         with self.locked():
             if new is None:
                 self._remove_left_over()
                 self.read()
             elif _exists(self.path):
-                raise self._taken()
+                raise self._exists_error()
             else:
                 self.write(new)
 
@@ -117,9 +117,9 @@ class PrivateLedger(Generic[C]):
                 raise ValueError("altered")
             content = self.kind.of(**document)
         except Exception as error:
-            raise self.damaged(getattr(error, "message", type(error).__name__)) from error
+            raise self.damage_error(getattr(error, "message", type(error).__name__)) from error
         if content.count < self._count:
-            raise self.older()
+            raise self.older_error()
         self._count = content.count
         return content
 
@@ -128,7 +128,7 @@ class PrivateLedger(Generic[C]):
         document = {"schema": self.kind.schema, **content.document()}
         text = json.dumps({**document, "sha256": json_sha256(document)}, indent=1, sort_keys=True).encode()
         if len(text) > MOST_BYTES:
-            raise self._refused(f"the {self.kind.noun} is full", "create another with the remaining amount")
+            raise self._input_error(f"the {self.kind.noun} is full", "create another with the remaining amount")
 
         def put(temporary: Path) -> None:
             temporary.write_bytes(text)
@@ -136,9 +136,9 @@ class PrivateLedger(Generic[C]):
         write_atomically(self.path, put, mode=_PRIVATE)
         self._count = content.count
 
-    def damaged(self, why: str) -> FileFormatError:
+    def damage_error(self, why: str) -> FileFormatError:
         """The error for a file with impossible content."""
-        return self._unread(f"the {self.kind.noun} is damaged ({why})", f"the record is lost: {_SPENT}")
+        return self._format_error(f"the {self.kind.noun} is damaged ({why})", f"the record is lost: {_SPENT}")
 
     def _bytes(self) -> bytes:
         """The bytes of the file. Refuses links, special files and more than MOST_BYTES."""
@@ -147,17 +147,17 @@ class PrivateLedger(Generic[C]):
             with os.fdopen(os.open(self.path, _OPENING), "rb") as file:
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
-                    raise self._refused("is not a regular file", _SPENT)
+                    raise self._input_error("is not a regular file", _SPENT)
                 if status.st_nlink != 1:
                     problem = f"has {status.st_nlink} names (hard links), each of which could be spent"
-                    raise self._refused(problem, f"delete the others: a {self.kind.noun} has one")
+                    raise self._input_error(problem, f"delete the others: a {self.kind.noun} has one")
                 content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""
         except FileNotFoundError as error:
-            raise (self._none() if self._count < 0 else self.older()) from error
+            raise (self._missing_error() if self._count < 0 else self.older_error()) from error
         except OSError as error:
-            raise self._unread(f"cannot be read ({error.strerror})") from error
+            raise self._format_error(f"cannot be read ({error.strerror})") from error
         if max(status.st_size, len(content)) > MOST_BYTES:
-            raise self.damaged(f"more than {MOST_BYTES} bytes")
+            raise self.damage_error(f"more than {MOST_BYTES} bytes")
         return content
 
     def _remove_left_over(self) -> None:
@@ -169,23 +169,23 @@ class PrivateLedger(Generic[C]):
                     Path(entry).unlink()
         except OSError as error:
             problem = f"temporary files of a killed writer cannot be removed ({error.strerror})"
-            raise self._unread(problem, f"delete the files .{self.path.name}.*.part in its folder") from error
+            raise self._format_error(problem, f"delete the files .{self.path.name}.*.part in its folder") from error
 
-    def _refused(self, problem: str, remedy: str | None = None) -> InputError:
+    def _input_error(self, problem: str, remedy: str | None = None) -> InputError:
         return InputError(problem, field=self.kind.argument, value=self.path, remedy=remedy)
 
-    def _unread(self, problem: str, remedy: str | None = None) -> FileFormatError:
+    def _format_error(self, problem: str, remedy: str | None = None) -> FileFormatError:
         return FileFormatError(problem, field=self.kind.argument, value=self.path, remedy=remedy)
 
-    def _taken(self) -> InputError:
-        return self._refused("exists already", "name another file: a limit is permanent")
+    def _exists_error(self) -> InputError:
+        return self._input_error("exists already", "name another file: a limit is permanent")
 
-    def _none(self) -> InputError:
-        return self._refused(f"no such {self.kind.noun}", f"make one: {self.kind.make}")
+    def _missing_error(self) -> InputError:
+        return self._input_error(f"no such {self.kind.noun}", f"make one: {self.kind.make}")
 
-    def older(self) -> FileFormatError:
+    def older_error(self) -> FileFormatError:
         """The error for a file that counts less than this process has seen."""
-        return self._unread(f"the {self.kind.noun} was deleted, or put back in an older state", _SPENT)
+        return self._format_error(f"the {self.kind.noun} was deleted, or put back in an older state", _SPENT)
 
 
 def _exists(path: Path) -> bool:

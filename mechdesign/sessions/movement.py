@@ -89,7 +89,7 @@ class Movement(FrozenRecord, ABC):
     Attributes
     ----------
     kind, described : str, tuple of (name, reader)
-        Its name there and in files; the fields that files keep, and what reads each of them.
+        Its name there and in files; the fields that files keep, each with its reader.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class Movement(FrozenRecord, ABC):
         """The chain on the places of `domain`, begun from `prior` (n,). Raises: InputError where it does not fit."""
 
     def describe(self) -> dict[str, Any]:
-        """kind, and what `from_description` needs, as JSON holds it."""
+        """Kind and the arguments of `from_description`, in JSON types."""
         return {"kind": self.kind, **{name: to_json(getattr(self, name)) for name, _ in self.described}}
 
     @classmethod

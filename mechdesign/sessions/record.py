@@ -1,10 +1,10 @@
-"""Record: the file of a session, which says what was released and paid, and nothing that was not.
+"""Record: the file of a session, which contains its releases and payments, and nothing else.
 
 A JSON document: schema; design, the SHA-256 of the design, and the path of its file where it has one; limit, an exact
 fraction, and window; ticks of a day; last, the last tick; steps, of each [tick, table, report, charge]; sha256 over the
-rest. At most 16 MB, some 200,000 steps. No secret is in it: a reader learns what an observer of the reports knows.
+rest. At most 16 MB, some 200,000 steps. It contains no secret: a reader learns no more than an observer of the reports.
 
-A transcript is what an observer of a session sees. Rules, filters and the account know nothing else.
+A transcript is the view of an observer of a session. Rules, filters and the account know nothing else.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Transcript(FrozenRecord):
     ticks, last : int
         Of a day; the last tick that was asked for, -1 before the first.
     steps : tuple of Step
-        What was drawn.
+        The drawn reports.
 
     Examples
     --------

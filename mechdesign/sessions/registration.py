@@ -1,4 +1,4 @@
-"""What `sessions` adds to the core. Needs: geo. With: web."""
+"""Additions of `sessions` to the core. Needs: geo. With: web."""
 
 TABLES = {
     "commands": {"session": "mechdesign.sessions.commands:session"},

@@ -159,7 +159,7 @@ class Clock(_Numbered):
         return None if hour is None else self.table(hour, belief.error)
 
     def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
-        """The sum over a window of what its hours cost, of which every table may be the dearest where widths choose."""
+        """The summed costs of the hours in a window; with widths, each costs its dearest table."""
         amounts = [Fraction(0)] * ticks
         for tick, k in self._at(ticks).items():
             amounts[tick] = charges[self.number[k]] if self.number else max(charges[: self.tables()])

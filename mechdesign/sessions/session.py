@@ -274,11 +274,11 @@ class Session(FrozenRecord):
         known = self._known[0] if self._known else None
         steps = record.transcript.steps
         if known is not None and known.transcript.steps != steps[: len(known.transcript.steps)]:
-            raise self._ledger.older()
+            raise self._ledger.older_error()
         return replay(self.design, record.transcript, known)
 
     def _require_sound(self, record: Record) -> None:
         try:
             self.design.check(record.transcript)
         except InputError as error:
-            raise self._ledger.damaged(error.message) from error
+            raise self._ledger.damage_error(error.message) from error

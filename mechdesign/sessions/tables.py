@@ -1,4 +1,4 @@
-"""Certified tables for single reports of a session: for anybody, and for what is believed before a report.
+"""Certified tables for single reports of a session: for any belief, and for the belief before a report.
 
 A table costs c nats within a radius r: it is private for c times the Euclidean metric of 1 / r, so that the charges of
 tables over one domain add up. On a domain with a place on Earth, 1 / r is divided by the stretch of its plane, so that
@@ -77,8 +77,8 @@ def state_table(
     """The certified table of at most some nats within a radius that is best after a belief, by expected distance.
 
     The optimal program with the belief as its prior, or `report_table` where, remapped, that is as good. The report
-    that the estimate stays ("keep") is one of its reports, and costs what any costs. The belief, and with it the
-    table, must follow from what was released: then it may be chosen anew at every report.
+    that the estimate stays ("keep") is one of its reports, at the same cost. The belief, and with it the
+    table, must follow from the releases: then it may be chosen anew at every report.
 
     Parameters
     ----------

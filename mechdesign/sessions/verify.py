@@ -1,6 +1,6 @@
 """Verification of a session design: its tables proved again, its windows summed again.
 
-What any window costs at most follows from the rule alone (`Rule.worst`, with its proof there). Where the transcripts of
+The largest cost of a window follows from the rule alone (`Rule.worst`, with its proof there). Where the transcripts of
 two windows are few, every one of them is walked through besides, filter and all, and the largest sum compared.
 """
 
@@ -58,6 +58,7 @@ def worst_of_all_transcripts(
         return worst, None
     count = 0
     for state in _states_at(design, begin(design), length):
+        # The filter runs on every branch, so that a rule that depends on beliefs is walked as it would act.
         count += 1
         worst = [max(each, state.transcript.worst(window)[0]) for each, window in zip(worst, windows, strict=True)]
     return worst, count

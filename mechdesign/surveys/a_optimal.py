@@ -74,6 +74,7 @@ def optimal_weights(
         worst = max(complementarity / value, abs(rows).max(), abs(columns).max() / value)
         if worst <= precision:
             return MixtureOptimum(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
+        # Newton step of the conditions of optimality, centred; the Hessian gets the barrier term slack / theta.
         target = _CENTRE * complementarity / k
         curvature[np.diag_indices(k)] += slack / theta
         solved = _solve(curvature, np.column_stack([folded.rows.T, target / theta - slack - columns]))
@@ -82,6 +83,7 @@ def optimal_weights(
         change = (target - slack * (theta + step)) / theta
         length = min(1.0, _BOUNDARY * _reach(theta, step), _BOUNDARY * _reach(slack, change))
         theta, slack, multipliers = theta + length * step, slack + length * change, multipliers + length * turn
+    # Short edges make the information ill-conditioned: rounding then stops the residuals above the target.
     if multipliers is not None and worst <= _ENOUGH:
         return MixtureOptimum(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
     raise SolverError(f"the weights of the rays did not settle, residual {worst:.1e}", remedy=_REMEDY)
@@ -115,6 +117,7 @@ class _Folded:
             spread += (right * turned[0].T).sum(axis=1)
             for rays in turned:
                 curvature += (left @ rays) * (right @ rays)
+        # Symmetric in exact arithmetic; averaged over the coset representatives of the group.
         return value, gain, spread, (curvature + curvature.T) / turns
 
 

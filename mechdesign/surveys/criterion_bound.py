@@ -110,6 +110,7 @@ def proved_bound(program: StatisticalDesign, dual: NDArray[np.float64], multipli
     used = np.flatnonzero(multipliers > 0)
     one, other, weight = side[first[used]], side[second[used]], multipliers[used]
     outer = np.outer(dual, prior)
+    # G of the module docstring, before symmetrising.
     matrix = outer - (one.T * weight) @ other
     size = float((abs(outer) + (abs(one).T * weight) @ abs(other)).sum())
     n = len(prior)
@@ -117,11 +118,13 @@ def proved_bound(program: StatisticalDesign, dual: NDArray[np.float64], multipli
     if not math.isfinite(size):
         return 0.0
     value, vector = np.linalg.eigh((matrix + matrix.T) / 2)
+    # S of the module docstring: eigenvalue and sums are increased by their largest rounding error.
     total = -sum_down(-dual) + (max(0.0, -float(value[0])) + off * size) * _largest_trace(problem)
     if not total > 0:
         return 0.0
     root = root_of(program.norm)
     inner = np.linalg.eigvalsh(root.T @ (vector * np.maximum(value, 0.0)) @ vector.T @ root)
+    # T: eigenvalues are decreased by their largest rounding error before the square roots.
     lost = _EIGEN * n * _UNIT * float((root**2).sum()) * float(np.maximum(value, 0.0).sum())
     trace = float(np.sqrt(np.maximum(inner - lost, 0.0)).sum())
     return max(0.0, (trace**2 / total) * (1 - _ROUNDING) - program.offset * (1 + _ROUNDING))
@@ -137,12 +140,13 @@ def sides(problem: DesignProblem) -> NDArray[np.float64]:
     """The rows a_i (k, n) of the module docstring: every edge, then every edge turned."""
     tail, head, length = problem.edges.both_ways()
     rows, values = np.arange(len(tail)), np.zeros((len(tail), problem.domain.size))
-    values[rows, tail], values[rows, head] = -np.exp(-length) * (1 - 4 * _UNIT), 1.0  # what is still true of every ray
+    # Factors are rounded down by a few units, so that the inequalities hold for every ray in exact arithmetic.
+    values[rows, tail], values[rows, head] = -np.exp(-length) * (1 - 4 * _UNIT), 1.0
     return values
 
 
 def check_statistical(stored: MechanismFile, program: StatisticalDesign) -> tuple[list[str], bool | None]:
-    """What is wrong with the objective of a stored design, and whether its bound follows; None where there is none."""
+    """Errors in the objective of a stored design, and True if its bound follows (None without a bound)."""
     mechanism = stored.mechanism
     value = program.objective(mechanism["mass"].values / float(ROW_SUM), mechanism_loss(mechanism))
     return figure_differences(mechanism, {"objective": value}), _criterion_follows(mechanism, program)

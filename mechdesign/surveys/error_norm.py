@@ -49,6 +49,7 @@ def dual_sobolev_norm(domain: Domain, edges: Edges) -> NDArray[np.float64]:
     laplacian = np.zeros((n, n))
     np.add.at(laplacian, (np.r_[tail, head], np.r_[head, tail]), -np.r_[weight, weight])
     np.fill_diagonal(laplacian, -laplacian.sum(axis=1))
+    # Adding 1/n lifts the eigenvalue 0 of the constants, which is subtracted again: the pseudo-inverse by one inverse.
     lifted = np.linalg.inv(laplacian + 1 / n) - 1 / n
     return np.asarray(scale**2 * (lifted + lifted.T) / 2)
 
@@ -97,7 +98,7 @@ def area_indicators(areas: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def check_kind(kind: str, areas: ArrayLike | None, n: int) -> NDArray[np.int64] | None:
-    """The labels of areas (n,), None where the kind of error has none; InputError for what does not fit."""
+    """The labels of areas (n,), None where the kind of error has none; InputError for anything else."""
     if kind not in KINDS:
         raise InputError("must be transport, square or areas", field="error", value=kind)
     if (areas is None) != (kind != "areas"):

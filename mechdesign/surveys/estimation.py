@@ -1,6 +1,7 @@
 """The distribution of secrets estimated from reports: maximum likelihood, expectation maximization, or neither.
 
-Every estimate carries a proved bound on what its log-likelihood lacks (surveys/likelihood.py), in nats per report.
+Every estimate has a proved bound on the distance of its log-likelihood from the maximum, in nats per report
+(surveys/likelihood.py).
 Source: Alvim et al. 2018, section II. Given the secrets, reports are independent draws of P(y|u).
 """
 
@@ -25,7 +26,7 @@ from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 from mechdesign.surveys.solve_likelihood import solve_likelihood, updates
 
 SHARE = 1 / 4  # of the support of the maximum-likelihood distribution: the deviance in nats at which to stop
-LIMIT = 100_000  # steps of expectation maximization where none are counted
+LIMIT = 100_000  # steps of expectation maximization, unless `stop` is their number
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,13 +1,13 @@
 """Plans and estimates as files, by suffix.
 
-| suffix | what is written |
+| suffix | content |
 |---|---|
 | .nc | the sealed Dataset, whole |
 | .csv | a plan: a row a design and area; an estimate: a row an area, or without areas a row a cell |
 | .json | the document of `--json` |
 | .geojson | an estimate on Earth: a feature a cell, its square in degrees (RFC 7946), or a point where it has none |
 
-A file beside a CSV table, FILE.csv-metadata.json, names the reports and the mechanisms; features have the properties
+A file next to a CSV table, FILE.csv-metadata.json, names the reports and the mechanisms; features have the properties
 cell, probability, area, estimate, share, low, high and reason.
 """
 
@@ -79,7 +79,7 @@ def _provenance(result: xr.Dataset) -> dict[str, Any]:
 
 
 def _features(document: EstimateDocument) -> dict[str, Any]:
-    """One feature a cell, counter-clockwise from its lower left corner; a point where places are no cells."""
+    """One feature a cell, counter-clockwise from its lower left corner; a point if places are not cells."""
     domain = document.domain
     assert domain.plane is not None
     half = np.zeros(2) if domain.cell is None else np.asarray(domain.cell) / 2

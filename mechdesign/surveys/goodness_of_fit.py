@@ -56,8 +56,9 @@ def fit_test(channel: Channel, counts: _Floats, best: DistributionEstimate, *, s
     """The test for counts (M,) and their maximum-likelihood solution `best`; the seed is that of the split."""
     total = float(counts.sum())
     observed = counts[counts > 0]
-    own = float(observed @ np.log(observed / total))
-    statistic = max(own - total * (best.log_likelihood + best.gap), 0.0)
+    entropy = float(observed @ np.log(observed / total))
+    # Statistic (1). The proved gap is subtracted: an unfinished solution must not make the reports look worse.
+    statistic = max(entropy - total * (best.log_likelihood + best.gap), 0.0)
     return FitTest(
         statistic=statistic,
         freedom=channel.freedom,
@@ -70,6 +71,7 @@ def tail_bound(statistic: float, freedom: int) -> float:
     """e^{-x} (e x / d)^d for x > d, else 1."""
     if statistic <= freedom:
         return 1.0
+    # One possible report per mechanism: the limit d -> 0 of the bound.
     if freedom == 0:
         return math.exp(-statistic)
     return math.exp(freedom - statistic + freedom * math.log(statistic / freedom))
@@ -79,6 +81,7 @@ def mean_bound(mean: float, largest: float, top: float, number: int) -> float:
     """exp(-n kl(t / B, b / B)) for a mean t above b, else 1."""
     if mean <= largest:
         return 1.0
+    # The Chernoff bound of (2); s = 1 is a limit, where the second term vanishes.
     s, r = min(mean / top, 1.0), largest / top
     away = s * math.log(s / r) + ((1 - s) * math.log((1 - s) / (1 - r)) if s < 1 else 0.0)
     return math.exp(-number * away)
@@ -94,9 +97,11 @@ def _halves(channel: Channel, counts: _Floats, random: np.random.Generator) -> f
     if not first.any() or not number:
         return 1.0
     expected = maximum_likelihood(first, channel.table, gap=_GAP).distribution @ channel.table * first.sum()
+    # h of (2). Any direction fixed by the first half is valid, so its likelihood need not be solved exactly.
     direction = (first + _SMOOTHING) / (expected + _SMOOTHING)
     pieces = np.split(direction, channel.starts[1:])
     mean = sum(float(each @ piece) for each, piece in zip(second, pieces, strict=True)) / number
     shares = [each.sum() / number for each in second]
+    # b of (2), with the numbers of reports per mechanism in the second half, on which everything is conditioned.
     known = sum(w * (table @ piece) for w, table, piece in zip(shares, channel.tables, pieces, strict=True))
     return mean_bound(mean, float(np.max(known)), float(direction.max()), number)

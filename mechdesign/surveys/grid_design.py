@@ -28,7 +28,9 @@ from mechdesign.surveys.torus_mixture import Cluster, Mixture, Torus, choose_mix
 
 LIGHT = 1e-6  # share of all reports under which a report is dropped from the design
 WIDER = 1.25  # torus, in sides of the grid
-_RIDGE = 1e-4  # of the trace of the norm: what the weights pay for directions that the error does not see
+_RIDGE = (
+    1e-4  # of the trace of the norm: weight of directions that the error ignores, so that the information is regular
+)
 _FIRST = 1400  # rays to start with, unless one kernel alone has more
 _ADDED = 500  # rays that come in for a round
 _POOL = 8000  # rays that are looked at
@@ -89,11 +91,11 @@ def design_on_grid(program: StatisticalDesign, targets: Targets) -> RayTable:
             stopped = "search" if gain <= targets.gap else "rounds" if settled else "time"
             break
         chosen, theta = _next(chosen, mixture, reduced_cost)
-    rays, weights = _settled(program, norm, group, rays, mixture.theta)
-    return RayTable(table=_unfolded(rays, weights, group), stopped=stopped, rounds=number, gain=gain)
+    rays, weights = _trim_light_rays(program, norm, group, rays, mixture.theta)
+    return RayTable(table=_unfold(rays, weights, group), stopped=stopped, rounds=number, gain=gain)
 
 
-def _settled(
+def _trim_light_rays(
     program: StatisticalDesign, norm: _Floats, group: Symmetry, rays: _Floats, theta: _Floats
 ) -> tuple[_Floats, _Floats]:
     """The rays (n, k) that keep some weight, and their weights (k,), with rows of sum 1 to rounding."""
@@ -184,7 +186,7 @@ def _next(
     return np.r_[chosen[active], best], np.r_[theta, np.full(len(best), (1 - theta.sum()) / max(1, len(best)))]
 
 
-def _unfolded(rays: _Floats, weights: _Floats, group: Symmetry) -> _Floats:
+def _unfold(rays: _Floats, weights: _Floats, group: Symmetry) -> _Floats:
     """The table (n, m) of rays (n, k) and all their mirror images, each with its share of the weight of the orbit."""
     require_memory(len(rays), rays.shape[1] * len(group.ways), tables=_TABLES, what="a statistical design")
     mark = np.random.default_rng(0).normal(size=len(rays))

@@ -31,7 +31,7 @@ from mechdesign.errors import InputError
 if TYPE_CHECKING:
     import cvxpy as cp
 
-ROW_SUM_TOLERANCE = 1e-6  # rows further than this from 1 are no rounding errors, as in an audit
+ROW_SUM_TOLERANCE = 1e-6  # larger deviations from 1 are not rounding errors; as in an audit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,34 +74,36 @@ class Likelihood:
         return int(self.counts.sum())
 
     @cached_property
-    def observed(self) -> NDArray[np.int64]:
+    def observed_reports(self) -> NDArray[np.int64]:
         """The reports that were made, (k,)."""
         return np.flatnonzero(self.counts)
 
     @cached_property
     def share(self) -> NDArray[np.float64]:
         """Their shares w, (k,), which sum to 1."""
-        return self.counts[self.observed] / self.counts.sum()
+        return self.counts[self.observed_reports] / self.counts.sum()
 
     @cached_property
     def largest(self) -> NDArray[np.float64]:
         """max_u P(y|u) of the reports that were made, (k,)."""
-        return np.asarray(self.table[:, self.observed].max(axis=0))
+        return np.asarray(self.table[:, self.observed_reports].max(axis=0))
 
     @cached_property
     def columns(self) -> NDArray[np.float64]:
         """P(y|u) / max_v P(y|v) of the reports that were made, (n, k): L up to a constant, well scaled."""
-        return np.ascontiguousarray(self.table[:, self.observed] / self.largest)
+        return np.ascontiguousarray(self.table[:, self.observed_reports] / self.largest)
 
     def judge(self, distribution: NDArray[np.float64]) -> CertifiedPoint:
         """The certificate of weights p (n,) >= 0, normalised first; infinite gap if a report is impossible."""
         distribution = distribution / distribution.sum()
         reported = distribution @ self.columns
+        # A report of probability 0 makes the log-likelihood -inf, and no gap can be proved.
         if not reported.min() > 0:
             nothing = np.full(self.size, np.nan)
             return CertifiedPoint(
                 distribution=distribution, reported=reported, ratio=nothing, log_likelihood=-np.inf, gap=np.inf
             )
+        # g of the module docstring: its largest logarithm is the gap, and p g is the next step of EM.
         ratio = self.columns @ (self.share / reported)
         logarithm = np.log(reported) + np.log(self.largest)
         return CertifiedPoint(
@@ -117,7 +119,7 @@ class Likelihood:
         import cvxpy as cp
 
         distribution = cp.Variable(self.size, name="p")
-        reported = self.table[:, self.observed].T @ distribution
+        reported = self.table[:, self.observed_reports].T @ distribution
         likelihood = cp.sum(cp.multiply(self.share, cp.log(reported)))
         return cp.Problem(cp.Maximize(likelihood), [distribution >= 0, cp.sum(distribution) == 1])
 
@@ -145,7 +147,7 @@ def _checked_table(table: ArrayLike) -> NDArray[np.float64]:
 
 
 def checked_counts(counts: ArrayLike, size: int, what: str = "report") -> NDArray[np.float64]:
-    """The counts (m,) of `size` reports, or of what else, if integers and not all zero; else InputError."""
+    """The counts (m,), if they are non-negative integers and not all zero, else InputError."""
     values = as_numbers(counts, "counts")
     if values.shape != (size,):
         remedy = f"count every {what}, those that do not occur as 0 (np.bincount with minlength)"

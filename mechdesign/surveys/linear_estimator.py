@@ -22,7 +22,7 @@ from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.information import READABLE
 
 TOLERANCE = 1e-6  # of |P a - g|: see the module docstring
-UNIFORM = 0.01  # of the law that fixes D: no report weighs more than a hundred times what the uniform truth gives it
+UNIFORM = 0.01  # share of the uniform law in D: limits any weight to 100 times its value at the uniform truth
 
 _Floats = NDArray[np.float64]
 
@@ -38,7 +38,7 @@ class Weights:
 
     @property
     def identifiable(self) -> NDArray[np.bool_]:
-        """Whether each share can be told from reports, (K,)."""
+        """True for each share that reports identify, (K,)."""
         return self.bias <= TOLERANCE
 
 
@@ -54,6 +54,7 @@ def linear_weights(channel: Channel, wanted: _Floats, prior: _Floats) -> Weights
     scaled = table / np.sqrt(law)
     information = scaled @ scaled.T
     values, vectors = np.linalg.eigh(information)
+    # Directions below this are noise of the eigenvalues; inverting them would amplify rounding to 10^10.
     transmitted = values > READABLE * values[-1]
     basis = vectors[:, transmitted] / values[transmitted]
 
@@ -61,6 +62,8 @@ def linear_weights(channel: Channel, wanted: _Floats, prior: _Floats) -> Weights
         return (table / law).T @ (basis @ (vectors[:, transmitted].T @ right))
 
     weights = solve(wanted)
-    weights += solve(wanted - table @ weights)  # one step of refinement
+    # One step of iterative refinement: the pseudo-inverse of a nearly singular channel loses digits.
+    weights += solve(wanted - table @ weights)
+    # Computed from the weights as they are, the bias bounds their error however they were found.
     bias = abs(table @ weights - wanted).max(axis=0)
     return Weights(values=weights, bias=bias, law=law, lost=int((~transmitted).sum()))

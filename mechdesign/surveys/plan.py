@@ -55,10 +55,10 @@ PLAN = Schema(
         "simultaneous": int,
     },
 )
-CLOSE = 1e-4  # relative: to which the epsilon for an error is found
+CLOSE = 1e-4  # relative accuracy of the epsilon for an error
 
 
-# The four arguments of an interval, and what is planned: no two of them are known together.
+# Eleven arguments: a plan, four properties of its intervals, and two labels that are stored.
 def plan(
     tables: Mapping[str, ArrayLike],
     areas: Areas,
@@ -162,6 +162,7 @@ def _figures(
     variance, fourth = (channel.moments(law, weights.values, order=order) for order in (2, 4))
     with np.errstate(divide="ignore", invalid="ignore"):
         kurtosis = np.where(fourth > 0, fourth / variance**2, 1.0)
+    # A share that no weights reproduce has no finite error, whatever the number of people.
     lost = ~weights.identifiable
     return (
         np.where(lost, np.inf, np.sqrt(variance)),
@@ -213,9 +214,12 @@ def epsilon_for(
         table = np.asarray(chosen.table(problem, math.exp(log_epsilon)), float)
         deviation, _, _ = _figures(Channel.of(table), wanted, prior, prior)
         times = float(z * deviation.max() / math.sqrt(count) / error)
-        return math.log(min(max(times, math.exp(-100)), math.exp(100)))  # one area of all places has no deviation
+        # An area of all places has deviation 0: the logarithm is kept finite for the root search.
+        return math.log(min(max(times, math.exp(-100)), math.exp(100)))
 
+    # Errors fall with epsilon: if the largest one is too small, all are.
     if excess(most) > 0:
         return None
     root = find_crossing(excess, middle, least, most, CLOSE)
+    # Rounded up by the tolerance of the root, so that the error is met.
     return math.exp(least if root is None else root + CLOSE)

@@ -1,4 +1,4 @@
-"""What `surveys` adds to the core. Needs: geo. With: web."""
+"""Additions of `surveys` to the core. Needs: geo. With: web."""
 
 TABLES = {
     "frequency oracles": {

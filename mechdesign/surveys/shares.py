@@ -202,7 +202,8 @@ def _differences(
     bounded = np.array([reason is None for reason in reasons])
     known = np.isfinite(now.share) & np.isfinite(then.share)
     difference = np.where(known, now.estimate - then.estimate, np.nan)
-    possible = np.clip(difference, -1.0, 1.0)  # as in intervals.py: what is cut keeps its interval's half length
+    # As in intervals.py: a clipped difference keeps the half length of its interval.
+    possible = np.clip(difference, -1.0, 1.0)
     columns = {
         "against_estimate": then.estimate,
         "against_share": then.share,
@@ -231,7 +232,7 @@ def _attributes(
         "schema": ESTIMATE.name,
         "problem": mechanisms[0].attrs["problem"],
         "domain": domain.describe_json(),
-        "mechanisms": json.dumps([_described(*pair) for pair in zip(mechanisms, counts, strict=True)]),
+        "mechanisms": json.dumps([_mechanism_record(*pair) for pair in zip(mechanisms, counts, strict=True)]),
         "method": shown.method,
         "stop": shown.stop,
         "stopped": shown.stopped,
@@ -247,6 +248,6 @@ def _attributes(
     }
 
 
-def _described(mechanism: xr.Dataset, reports: NDArray[np.int64]) -> dict[str, Any]:
+def _mechanism_record(mechanism: xr.Dataset, reports: NDArray[np.int64]) -> dict[str, Any]:
     described = {name: str(mechanism.attrs[name]) for name in ("sha256", "program", "claim")}
     return {**described, "reports": len(reports), "made": int(reports.sum())}

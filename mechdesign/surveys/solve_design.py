@@ -111,6 +111,7 @@ def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
             gain, number = max(reduced_cost, 0.0) / value, number + 1
             if gain <= gap and starts == STARTS[1]:
                 return "search"
+            # One failed search is weak evidence: only a failed search with four times the starts ends the design.
             starts = STARTS[1] if gain <= gap else starts
             rays = distinct(np.column_stack([rays, images[:, : n * (n + 1)]]))
         return "rounds"
@@ -147,9 +148,9 @@ class RaySearch:
         best = np.argsort(-self.reduced_costs(mixture, pool), kind="stable")[: starts // 4]
         ends = [self._ascend(mixture, v) for v in pool[:, best].T]
         for _ in range(starts // 2):
-            ends.append(self._ascend(mixture, self._disturbed(rays[:, self._random.integers(rays.shape[1])])))
+            ends.append(self._ascend(mixture, self._perturb(rays[:, self._random.integers(rays.shape[1])])))
         while len(ends) < starts:
-            ends.append(self._ascend(mixture, self._disturbed(np.ones(len(rays)))))
+            ends.append(self._ascend(mixture, self._perturb(np.ones(len(rays)))))
         reached = np.column_stack(ends)
         reduced_cost = self.reduced_costs(mixture, reached)
         order = np.argsort(-reduced_cost, kind="stable")
@@ -161,26 +162,28 @@ class RaySearch:
         """The reduced costs of rays (n, k) with pi^T v = 1, above 0 where one improves the mixture."""
         return np.asarray(mixture.reduced_costs(rays) - self._program.costs(rays))
 
-    def _disturbed(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _perturb(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
         """The ray with a random change of its logarithm, cut to the cone."""
         spread = self._random.choice(_SPREADS)
-        return self._scaled(ray * np.exp(spread * self._random.normal(size=len(ray))))
+        return self._cut_to_cone(ray * np.exp(spread * self._random.normal(size=len(ray))))
 
     def _ascend(self, mixture: MixtureOptimum, ray: NDArray[np.float64]) -> NDArray[np.float64]:
         value = -np.inf
         for _ in range(_ASCENTS):
+            # The tangent of the convex reduced cost at the ray: its maximum over the cone is a linear program.
             slope = mixture.multipliers - 2 * mixture.gain @ ray
             if self._program.loss_weight:
                 slope = slope + self._program.prices[:, np.argmin(self._program.prices.T @ ray)]
-            moved = self._scaled(self._cone.minimise(slope))
+            moved = self._cut_to_cone(self._cone.minimise(slope))
             reached = float(self.reduced_costs(mixture, moved[:, None])[0])
+            # The tangent bounds the function from below, so values never fall; a rise within rounding ends the ascent.
             if reached <= value + _RISE * mixture.value:
                 break
             ray, value = moved, reached
         return ray
 
-    def _scaled(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The smallest ray of the cone above `ray`, at pi^T v = 1: what the solver left outside is cut to it."""
+    def _cut_to_cone(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The smallest ray of the cone above `ray`, at pi^T v = 1; it also repairs points just outside the cone."""
         raised = (self._shrink * np.maximum(ray, 0.0)).max(axis=1)
         return np.asarray(raised / (self._prior @ raised))
 

@@ -50,7 +50,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LikelihoodSolution:
-    """The point with its proved gap; method, what made it; iterations, of all methods together."""
+    """The point with its proved gap, the name of the method, and the iterations of all methods."""
 
     point: CertifiedPoint
     method: str
@@ -62,7 +62,7 @@ def solve_likelihood(program: Likelihood, *, gap: float = 1e-9) -> LikelihoodSol
     point, iterations = newton(program, gap=gap)
     if point.gap <= gap:
         return LikelihoodSolution(point=point, method="newton", iterations=iterations)
-    point, steps = accelerated(program, point.distribution, gap=gap)
+    point, steps = accelerated_updates(program, point.distribution, gap=gap)
     return LikelihoodSolution(point=point, method="newton, accelerated", iterations=iterations + steps)
 
 
@@ -71,6 +71,7 @@ def newton(program: Likelihood, *, gap: float) -> tuple[CertifiedPoint, int]:
     n, k = program.columns.shape
     require_memory(n, n + k, tables=_TABLES, what="the Newton steps of the likelihood")
     now = best = program.judge(np.full(n, 1 / n))
+    # z = 1 - g may be negative at the start; complementarity needs it positive.
     slack = np.maximum(1 - now.ratio, _FIRST)
     since = 0
     for iteration in range(_ITERATIONS):
@@ -100,6 +101,7 @@ def _step(program: Likelihood, now: CertifiedPoint, slack: _Floats) -> tuple[_Fl
     mean = float(p @ slack)
     reach = _length(p, change), _length(slack, rise)
     predicted = float((p + reach[0] * change) @ (slack + reach[1] * rise))
+    # Mehrotra: the cubed ratio of predicted to current complementarity sets the centring.
     target = (predicted / mean) ** 3 * mean / len(p) - change * rise
     change = solve(target / p - slack - stationary)
     return change, target / p - slack - slack / p * change
@@ -109,6 +111,7 @@ def _solver(half: _Floats, barrier: _Floats) -> Callable[[_Floats], _Floats] | N
     """Solves (half half^T + diag barrier) x = r for vectors (n,), half (n, k); None where it is not definite."""
     squares = np.einsum("uy,uy->u", half, half)
     order = np.argsort(squares / barrier)
+    # Secrets with small H(u, u) p_u / z_u are nearly diagonal: one Gauss-Seidel sweep serves instead of factoring them.
     outside = order[np.cumsum((squares / barrier)[order]) <= _LEFT_OUT]
     inside = np.setdiff1d(order, outside)
     inner, outer = half[inside], half[outside]
@@ -129,6 +132,7 @@ def _factor(gram: _Floats, barrier: _Floats) -> tuple[_Floats, bool] | None:
     """The Cholesky factor of gram + diag barrier, with the least ridge that makes it definite in double precision."""
     top = float((gram.diagonal() + barrier).max(initial=0.0))
     for ridge in _RIDGES:
+        # The factorisation overwrites its argument, and may fail.
         matrix = gram.copy()
         matrix.flat[:: len(matrix) + 1] += barrier + ridge * top
         try:
@@ -143,7 +147,7 @@ def _length(values: _Floats, change: _Floats) -> float:
     return min(1.0, _BACK / max(float((-change / values).max()), np.finfo(float).tiny))
 
 
-def accelerated(program: Likelihood, start: _Floats, *, gap: float) -> tuple[CertifiedPoint, int]:
+def accelerated_updates(program: Likelihood, start: _Floats, *, gap: float) -> tuple[CertifiedPoint, int]:
     """The point of the least gap of at most 5,000 accelerated steps from weights `start` (n,), and their number."""
     points = updates(program, start, accelerate=True)
     best, steps = next(points), 0
@@ -159,10 +163,10 @@ def updates(program: Likelihood, start: _Floats, *, accelerate: bool = False) ->
     while True:
         yield now
         after = program.judge(now.distribution * now.ratio)
-        now = _extrapolated(program, now, after) if accelerate else after
+        now = _extrapolate(program, now, after) if accelerate else after
 
 
-def _extrapolated(program: Likelihood, now: CertifiedPoint, after: CertifiedPoint) -> CertifiedPoint:
+def _extrapolate(program: Likelihood, now: CertifiedPoint, after: CertifiedPoint) -> CertifiedPoint:
     """The accelerated step from `now`, whose plain update is `after`."""
     twice = after.distribution * after.ratio
     first = after.distribution - now.distribution
@@ -171,8 +175,10 @@ def _extrapolated(program: Likelihood, now: CertifiedPoint, after: CertifiedPoin
     factor = -float(np.linalg.norm(first)) / bend if bend > 0 else -1.0
     while factor < _PLAIN:
         point = now.distribution - 2 * factor * first + factor**2 * second
+        # Extrapolation may leave the simplex; a floor relative to the plain double step keeps every entry alive.
         likelihood = program.judge(np.maximum(point, _FLOOR * twice))
         if likelihood.log_likelihood >= after.log_likelihood:
             return program.judge(likelihood.distribution * likelihood.ratio)
+        # Half-way to -1, which is the plain double step and never lowers the likelihood.
         factor = (factor - 1) / 2
     return program.judge(twice)

@@ -92,7 +92,7 @@ class StatisticalDesign(Program):
 
     @property
     def objective_of(self) -> str:
-        """What the objective is, in words."""
+        """The name of the objective."""
         error = {
             "transport": "mean squared H^-1 error of the distribution",
             "square": "mean squared error of the distribution, summed over the secrets,",

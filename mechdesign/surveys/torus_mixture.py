@@ -67,7 +67,7 @@ class Torus:
     def images(self, cluster: Cluster) -> list[Cluster]:
         """The mirror images of a cluster, itself among them, each moved to the corner."""
         images = {
-            cornered(
+            move_to_corner(
                 tuple(tuple(sign * cell[axis] for sign, axis in zip(signs, order, strict=True)) for cell in cluster)
             )
             for order in self.orders
@@ -77,6 +77,7 @@ class Torus:
 
     def spectrum(self, cluster: Cluster) -> NDArray[np.float64]:
         """|k^|^2 without the constant mode, the mean over the images: (n - 1,)."""
+        # Moving a cluster changes the phase of its transform only, so the images need no further transforms.
         square = np.abs(np.fft.fftn(self.kernel(cluster))) ** 2
         axes = range(len(self.shape))
         for axis in axes:
@@ -104,7 +105,7 @@ def choose_mixture(torus: Torus, eigenvalue: NDArray[np.float64]) -> Mixture:
     for _ in range(_ROUNDS):
         active = np.flatnonzero(weights > _FEWEST * weights.max())
         heavy = active[np.argsort(-weights[active], kind="stable")[:_GROWN]]
-        fresh = sorted({n for i in heavy for n in _changed(torus, clusters[i])} - seen)
+        fresh = sorted({n for i in heavy for n in _neighbours_of(torus, clusters[i])} - seen)
         seen.update(fresh)
         if not fresh:
             break
@@ -131,6 +132,7 @@ def torus_weights(spectra: NDArray[np.float64], cost: NDArray[np.float64]) -> tu
     for _ in range(_STEPS):
         mixed = weights @ spectra
         value, slope = float((cost / mixed).sum()), spectra @ (cost / mixed**2)
+        # At the optimum no slope exceeds the value: the largest one is the relative duality gap.
         if slope.max() <= value * (1 + _PRECISE):
             break
         weights = weights * np.sqrt(slope / value)
@@ -154,7 +156,7 @@ def _classes(axes: int, orders: tuple[tuple[int, ...], ...]) -> tuple[Cluster, .
     return tuple(sorted(clusters, key=lambda cluster: (len(cluster), cluster)))
 
 
-def _changed(torus: Torus, cluster: Cluster) -> set[Cluster]:
+def _neighbours_of(torus: Torus, cluster: Cluster) -> set[Cluster]:
     """The clusters with one cell more, one less, or one elsewhere, of the same colour, each as its first image."""
     steps = [
         step for step in itertools.product(range(-_REACH, _REACH + 1), repeat=len(torus.shape)) if sum(step) % 2 == 0
@@ -168,7 +170,7 @@ def _changed(torus: Torus, cluster: Cluster) -> set[Cluster]:
     return {min(torus.images(changed)) for changed in clusters}
 
 
-def cornered(cluster: Cluster) -> Cluster:
+def move_to_corner(cluster: Cluster) -> Cluster:
     """The cluster moved so that its least coordinates are 0, cells in order."""
     low = [min(axis) for axis in zip(*cluster, strict=True)]
     return tuple(sorted(tuple(c - l for c, l in zip(cell, low, strict=True)) for cell in cluster))

@@ -119,7 +119,7 @@ def test_quantiles_invert_the_cdf(law):
 
 
 @pytest.mark.parametrize("probability", [-1e-9, 1.5, math.nan])
-def test_quantiles_refuse_what_is_no_probability(probability):
+def test_quantiles_refuse_invalid_probabilities(probability):
     with pytest.raises(InputError, match="between 0 and 1") as caught:
         laws.GeneralizedCauchy(4.0).ppf([0.5, probability])
     assert caught.value.field == "probability"
@@ -281,7 +281,7 @@ def test_laplace_breaks_its_delta_with_exponential_growth():
     assert worst == pytest.approx(1.0e-2, rel=0.05)
     assert worst > 18 * delta
     for asked in (laws.laplace_epsilon, laws.laplace_eta):
-        with pytest.raises(UnsuitableError, match="exponentially"):
+        with pytest.raises(UnsuitableError, match="linear growth"):
             asked(5.0, gamma, delta, growth="exponential")
 
 

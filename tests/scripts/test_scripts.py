@@ -19,7 +19,7 @@ def imported(path: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("folder", ["mechdesign", "problems"])
-def test_what_is_installed_imports_nothing_beside_it(folder: str) -> None:
+def test_installed_files_import_no_scripts(folder: str) -> None:
     beside = {"scripts", "tests", "benchmarks", "problems", *(path.stem for path in (ROOT / "scripts").glob("*.py"))}
     files = sorted((ROOT / folder).rglob("*.py"))
     assert len(files) > 5

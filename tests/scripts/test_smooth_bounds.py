@@ -71,7 +71,7 @@ def test_smallest_bound_is_optimum_of_its_program():
         lambda d: 1.0,
     ],
 )
-def test_what_is_not_a_growth_function_is_refused(growth):
+def test_invalid_growth_functions_are_refused(growth):
     with pytest.raises(InputError) as caught:
         check_growth(growth, 16.0)
     assert caught.value.field == "growth"

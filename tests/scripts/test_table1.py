@@ -70,7 +70,7 @@ def test_edge_average_breaks_the_claim(extent: float) -> None:
 
 
 @pytest.mark.parametrize(("cells", "epsilon"), [(6, 0.3), (9, 1.9)])
-def test_on_a_line_it_is_the_geometric_mechanism_of_longer_edges(cells: int, epsilon: float) -> None:
+def test_on_a_line_it_is_the_geometric_mechanism(cells: int, epsilon: float) -> None:
     longer = 2 * np.arctanh(epsilon / 2)
     published = shipped_problem("line").published(cells=cells, epsilon=longer)["optimal"]
     made = md.solve(table1.edge_average(md.load_problem("line", cells=cells, epsilon=epsilon)), gap=SOLVED)

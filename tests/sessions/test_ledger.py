@@ -403,6 +403,6 @@ WRITTEN = """{
 }"""
 
 
-def test_files_of_this_schema_go_on_being_read(path: Path) -> None:
+def test_files_of_this_schema_stay_readable(path: Path) -> None:
     path.write_text(WRITTEN)
     assert md.sessions.Budget(path=path).remaining == 3 - Fraction(0.1)

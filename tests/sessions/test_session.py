@@ -119,7 +119,7 @@ def test_ticks_that_are_refused(path: Path, tick: object) -> None:
     assert (caught.value.field, path.read_bytes()) == ("tick", before)
 
 
-def test_where_somebody_is_decides_neither_times_nor_refusals(path: Path, monkeypatch) -> None:
+def test_places_decide_neither_times_nor_refusals(path: Path, monkeypatch) -> None:
     """Far away, outside, without a fix: the same ticks draw, and cost the same, given the same answers."""
     monkeypatch.setattr(session_module, "live_draws", lambda design: lambda table, place: 3)
     told = []
@@ -171,7 +171,7 @@ def test_a_limit_below_what_a_rule_can_pay_is_refused(path: Path, rule: str, lim
     assert made(path, rule, limit=least).account().limit == least
 
 
-def test_one_report_that_costs_more_than_the_limit_is_said_to(path: Path) -> None:
+def test_report_above_the_limit_is_named(path: Path) -> None:
     with pytest.raises(BudgetError, match="too small for one report"):
         made(path, limit=0.25)
 
@@ -256,7 +256,7 @@ def test_tables_of_another_domain_or_metric_are_refused() -> None:
         )
     )
     for second in (other, steep):
-        with pytest.raises(InputError, match="another metric, than the first") as caught:
+        with pytest.raises(InputError, match="the metric of the first") as caught:
             md.sessions.SessionDesign(tables=[table(1.0), second], rule=md.sessions.Clock(hours=[3]), ticks=3)
         assert caught.value.field == "tables"
     with pytest.raises(InputError) as caught:

@@ -58,7 +58,7 @@ def test_refusals_name_the_field_and_leave_nothing(tmp_path: Path, run_json, wor
 
 
 @pytest.mark.parametrize("columns", [80, 100])
-def test_the_curve_is_told_at_any_width(columns, monkeypatch, capsys) -> None:
+def test_curve_is_printed_at_any_width(columns, monkeypatch, capsys) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     domain = md.Domain.grid((3, 3), cell=200.0, unit="m")
     table = md.sessions.report_table(domain, 1.5, within=200.0)

@@ -103,7 +103,7 @@ def test_smoothing_is_over_as_many_ticks_as_are_wanted(monkeypatch: pytest.Monke
     longer = md.sessions.smoothed(made, transcript, ticks=6).probabilities
     np.testing.assert_allclose(longer[:4], whole.probabilities, atol=ROUNDING)
     np.testing.assert_allclose(longer[5], longer[4] @ made.chain.matrices[0].toarray(), atol=ROUNDING)
-    monkeypatch.setattr(memory, "room", lambda size: 1000)
+    monkeypatch.setattr(memory, "max_items_in_memory", lambda size: 1000)
     with pytest.raises(SizeError, match="every tick"):
         md.sessions.smoothed(made, transcript, ticks=50)
 

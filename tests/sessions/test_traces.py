@@ -28,7 +28,16 @@ from mechdesign.sessions.advance import begin, draw_report, plan_tick, seeded_dr
 from mechdesign.sessions.design_files import movement_from_description
 from mechdesign.sessions.study.propose import homes_found, session_design
 from mechdesign.sessions.study.setting import Setting, SimulatedRun
-from mechdesign.sessions.study.simulated import FIRST, PricedRule, clocks, mean_error, ranked, risks, sessions, split
+from mechdesign.sessions.study.simulated import (
+    FIRST,
+    PricedRule,
+    clocks,
+    mean_error,
+    rank_rules,
+    risks,
+    sessions,
+    split,
+)
 from mechdesign.sessions.study.synthetic import nights
 from mechdesign.sessions.windows import Window, ordered_worst
 
@@ -76,7 +85,7 @@ def test_late_people_are_the_same_people(domain):
 
 
 @pytest.mark.parametrize(("field", "value"), [("people", 0), ("days", 0), ("ticks", 0), ("seed", -1), ("late", -1.0)])
-def test_days_that_are_none_are_refused(domain, field, value):
+def test_invalid_days_are_refused(domain, field, value):
     with pytest.raises(InputError) as caught:
         synthetic_days(domain, **{"people": 2, "days": 1, "ticks": 4, "seed": 0} | {field: value})
     assert caught.value.field == field
@@ -231,7 +240,7 @@ def test_rules_are_ranked_by_their_error(setting, people):
         people.places.reshape(8, -1),
         [*clocks(setting, TOTAL), *risks(setting, TOTAL, firsts=(FIRST,))][::6],
     )
-    order = ranked(setting, traces, rules, 5)
+    order = rank_rules(setting, traces, rules, 5)
     alone = {
         rule: mean_error(setting, traces, sessions(setting, traces, [rule], np.random.default_rng(5))[0])
         for rule in rules
@@ -271,7 +280,7 @@ def test_a_remembered_place_has_one_report_a_day(setting, people):
                 assert len(set(told[person][here[person] == place])) == 1
 
 
-def test_homes_are_found_where_they_are_told(setting, people):
+def test_homes_are_found_if_reports_are_true(setting, people):
     traces = people.places.reshape(8, -1)
     truth = SimulatedRun(estimates=traces, nats=np.zeros(traces.shape))
     assert homes_found(setting, truth, people.homes) == {"mean": 1.0, "mode": 1.0}

@@ -23,9 +23,16 @@ from mechdesign.solvers.symmetry import no_symmetry, symmetry_group
 from mechdesign.surveys import StatisticalDesign, asymptotic_mse, channel_rank
 from mechdesign.surveys.a_optimal import optimal_weights
 from mechdesign.surveys.error_norm import area_indicators
-from mechdesign.surveys.grid_design import _columns, _pool, _unfolded, torus_of
+from mechdesign.surveys.grid_design import _columns, _pool, _unfold, torus_of
 from mechdesign.surveys.statistical_design import kernel_rays
-from mechdesign.surveys.torus_mixture import Mixture, Torus, choose_mixture, cornered, first_clusters, torus_weights
+from mechdesign.surveys.torus_mixture import (
+    Mixture,
+    Torus,
+    choose_mixture,
+    first_clusters,
+    move_to_corner,
+    torus_weights,
+)
 
 SETTLED = 1e-6  # the weights of two routes, each found to 1e-9 of the value
 
@@ -103,7 +110,7 @@ def test_orbits_stand_for_all_their_rays(name):
     assert folded.value == pytest.approx(alone.value, rel=SETTLED)
     assert folded.multipliers.sum() == pytest.approx(folded.value, rel=SETTLED)
     assert folded.reduced_costs(every).max() <= SETTLED * folded.value
-    table = _unfolded(rays, folded.theta, group)
+    table = _unfold(rays, folded.theta, group)
     assert table.sum(axis=1) == pytest.approx(np.ones(len(table)), rel=1e-8)
     offset = program.offset
     assert asymptotic_error(table, problem.prior_array, program.norm) == pytest.approx(
@@ -124,7 +131,9 @@ SHAPES = [((5, 5), (0.6, 0.6)), ((4, 7), (0.5, 0.5)), ((5, 5), (0.6, 0.9)), ((9,
 def test_on_a_torus_the_criterion_is_a_sum_over_waves(shape, step):
     """By the Fisher information of the table of all moves of all images, for squared error."""
     torus = Torus(shape=shape, step=step)
-    cluster = cornered(tuple((0,) * len(shape) if k == 0 else (k,) + (k % 3,) * (len(shape) - 1) for k in range(3)))
+    cluster = move_to_corner(
+        tuple((0,) * len(shape) if k == 0 else (k,) + (k % 3,) * (len(shape) - 1) for k in range(3))
+    )
     n = math.prod(shape)
     cells = np.indices(shape).reshape(len(shape), -1)
     away = np.ravel_multi_index([(c[:, None] - c) % t for c, t in zip(cells, shape, strict=True)], shape)
@@ -177,7 +186,7 @@ def test_kernels_on_the_grid_are_in_the_cone_and_make_rows(kind):
     assert eigenvalue.min() >= 0
     group = symmetry_group(program.problem, program.norm)
     axes = len(torus.shape)
-    cluster = cornered(((0,) * axes, (2,) + (0,) * (axes - 1), *([(1, 1)] if axes == 2 else [])))
+    cluster = move_to_corner(((0,) * axes, (2,) + (0,) * (axes - 1), *([(1, 1)] if axes == 2 else [])))
     columns, weight = _columns(program, torus, cluster)
     assert columns @ weight == pytest.approx(np.ones(len(columns)), rel=LINEAR_ALGEBRA)
     assert excess(columns[:, ::17], program.problem.distances) <= 0

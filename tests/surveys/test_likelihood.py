@@ -115,7 +115,7 @@ def test_no_point_of_a_lattice_of_the_simplex_is_better(make, seed):
 def test_expectation_maximization_reaches_what_newton_finds(name):
     program = program_of(name, 60)
     best, _ = likelihood.newton(program, gap=GAP)
-    point, _ = likelihood.accelerated(program, np.ones(program.size), gap=GAP)
+    point, _ = likelihood.accelerated_updates(program, np.ones(program.size), gap=GAP)
     assert point.gap <= GAP
     assert point.log_likelihood == pytest.approx(best.log_likelihood, abs=GAP)
 
@@ -171,7 +171,7 @@ def test_counts_in_exact_proportion_give_the_distribution_back(sixteenths, weigh
     shares = truth @ table
     for point in (
         likelihood.solve_likelihood(program).point,
-        likelihood.accelerated(program, np.ones(program.size), gap=GAP)[0],
+        likelihood.accelerated_updates(program, np.ones(program.size), gap=GAP)[0],
     ):
         assert point.log_likelihood == pytest.approx(float(shares[shares > 0] @ np.log(shares[shares > 0])), abs=GAP)
         assert point.distribution == pytest.approx(truth, abs=NEAR)
@@ -258,7 +258,7 @@ def test_refused_extrapolation_is_halved():
     program = program_of("euclidean lattice", 60)
     now, after, twice = itertools.islice(likelihood.updates(program, skewed_distribution(16, 3) + 1), 3)
     refusing = Refusing()
-    likelihood._extrapolated(refusing, now, after)
+    likelihood._extrapolate(refusing, now, after)
     first = after.distribution - now.distribution
     second = twice.distribution - 2 * after.distribution + now.distribution
     factor = -np.linalg.norm(first) / np.linalg.norm(second)

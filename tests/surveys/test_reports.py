@@ -133,7 +133,7 @@ def test_compressed_files_are_read_as_they_are(tmp_path):
         (f"# mechanism: {TWO}\nreport\n1\n", "another mechanism"),
     ],
 )
-def test_lines_that_are_no_reports(tmp_path, text, said):
+def test_invalid_report_lines_are_refused(tmp_path, text, said):
     with pytest.raises(InputError, match=said) as caught:
         counted(tmp_path, text)
     assert caught.value.field == "reports"

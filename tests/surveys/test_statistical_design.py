@@ -138,7 +138,7 @@ def test_worth_is_the_slope_of_the_value(kind):
     found = optimal_weights(program.rays, program.norm)
     random = np.random.default_rng(0)
     search = RaySearch(program, random)
-    ray = search._disturbed(np.ones(program.problem.domain.size))
+    ray = search._perturb(np.ones(program.problem.domain.size))
     information = (program.rays * found.theta) @ program.rays.T
     step = 1e-6
     moved = [
@@ -178,7 +178,7 @@ def test_an_ascent_ends_where_no_tangent_rises(kind):
     pairs = np.array([(u, v) for u in range(n) for v in range(n) if u != v])
     cone = np.eye(n)[pairs[:, 0]] - np.exp(problem.distances[tuple(pairs.T)])[:, None] * np.eye(n)[pairs[:, 1]]
     for _ in range(5):
-        start = search._disturbed(np.ones(n))
+        start = search._perturb(np.ones(n))
         ray = search._ascend(mixture, start)
         assert (
             mixture.reduced_costs(ray[:, None])[0]
@@ -435,7 +435,7 @@ def _altered(mechanism, **attrs):
     return rewritten(mechanism, **attrs)
 
 
-def test_what_a_file_says_is_found_again_or_refused():
+def test_file_content_is_recovered_or_refused():
     mechanism = solved("line")
     value, bound = mechanism.attrs["objective"], mechanism.attrs["lower_bound"]
     for changed in (

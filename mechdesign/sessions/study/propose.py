@@ -24,7 +24,7 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.study.setting import Setting, SimulatedRun
-from mechdesign.sessions.study.simulated import FIRST, PricedRule, clocks, mean_error, ranked, risks, sessions
+from mechdesign.sessions.study.simulated import FIRST, PricedRule, clocks, mean_error, rank_rules, risks, sessions
 from mechdesign.sessions.study.synthetic import Trajectories, fit_home_away, nights, synthetic_days
 
 MOST_PLACES = 400
@@ -208,5 +208,5 @@ def _best_rule(setting: Setting, traces: NDArray[np.int64], total: float, seed: 
     rules: list[PricedRule] = [*clocks(setting, total), *risks(setting, total, firsts=(1.0, FIRST))]
     now = time.monotonic()
     first = now + _SHORTLISTING * (deadline - now)
-    best = [rule for _, rule in ranked(setting, traces, rules, seed, first)[:SHORTLIST]]
-    return ranked(setting.exactly, traces[:, : traces.shape[1] // 2], best, seed, deadline)[0][1]
+    best = [rule for _, rule in rank_rules(setting, traces, rules, seed, first)[:SHORTLIST]]
+    return rank_rules(setting.exactly, traces[:, : traces.shape[1] // 2], best, seed, deadline)[0][1]

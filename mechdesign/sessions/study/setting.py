@@ -1,4 +1,4 @@
-"""What mechanisms of traces are simulated with: places, a public model, certified tables by cost; what comes out."""
+"""The setting of simulated sessions: places, a public model, certified tables by cost; and the results."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _Places = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class PricedRule:
-    """A rule with what its k-th report of a day costs, in nats within the radius; table j costs the j-th of them."""
+    """A rule with the cost of its k-th report of a day, in nats within the radius; table j costs the j-th of them."""
 
     rule: Clock | Risk
     costs: tuple[float, ...]
@@ -49,7 +49,7 @@ class PricedRule:
 
     @property
     def table_costs(self) -> list[float]:
-        """What each table costs, rising."""
+        """The cost of each table, increasing."""
         return sorted(set(self.costs))
 
     def describe(self) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def mean_error(setting: Setting, places: _Places, run: SimulatedRun) -> float:
     return float(setting.distances[places, run.estimates].mean())
 
 
-def ranked(
+def rank_rules(
     setting: Setting, places: _Places, rules: Sequence[PricedRule], seed: int, deadline: float = math.inf
 ) -> list[tuple[float, PricedRule]]:
     """Mean errors for these traces and the rules, the best first; a deadline of time.monotonic() leaves some out."""
