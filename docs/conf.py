@@ -15,7 +15,8 @@ from sphinx.util.inspect import stringify_signature
 
 import mechdesign
 
-sys.path.append(str(Path(__file__).parent))  # for what stands beside this file, taken by name
+# modules of this folder: generated here, figures by its name in sphinx_gallery_conf
+sys.path.append(str(Path(__file__).parent))
 
 import generated
 
@@ -36,7 +37,7 @@ extensions = [
 ]
 nitpicky = True
 default_role = "code"
-smartquotes = False  # they make one dash of the two of an option
+smartquotes = False  # would turn the two dashes of an option into one
 nitpick_ignore_regex = [("py:.*", ".*")]  # types of annotations, most of other packages
 exclude_patterns = ["build", "gallery/*.py", "gallery/README.rst"]
 templates_path = ["_templates"]
@@ -74,7 +75,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_signature": False,
     "show_memory": False,
-    "write_computation_times": False,  # its page loads scripts from elsewhere
+    "write_computation_times": False,  # its page loads scripts from other sites
     "min_reported_time": 1,
     "remove_config_comments": True,
 }
@@ -86,7 +87,7 @@ _FIELDS = re.compile(r"^(Parameters|Fields|Returns|Raises|Cost|Derived[^:]*|Inva
 
 
 def _as_text(app: Any, what: str, name: str, obj: object, options: Any, lines: list[str]) -> None:
-    """Our docstrings are plain prose with indented formulas: paragraphs, and literal blocks for what is indented."""
+    """Turn a docstring into reStructuredText: paragraphs, literal blocks for indented lines, and numpydoc sections."""
     start = next((k for k, pair in enumerate(itertools.pairwise(lines)) if _heads_section(*pair)), len(lines))
     lines[:] = [*_prose(lines[:start]), *_sections(lines[start:])]
 
@@ -96,14 +97,14 @@ def _heads_section(line: str, below: str) -> bool:
 
 
 def _escaped(text: str) -> str:
-    """Text without markup but for what stands between backquotes."""
+    """Escape markup, except between backquotes."""
     pieces = re.split(r"`+([^`]+)`+", text)
     escaped = [p if k % 2 else re.sub(r"([\\*|_<>])", r"\\\1", p) for k, p in enumerate(pieces)]
     return "".join(f"``{p}``" if k % 2 else p for k, p in enumerate(escaped))
 
 
 def _sections(lines: list[str]) -> list[str]:
-    """The numpydoc sections: names and what they are as a definition list, examples as they stand."""
+    """Return the numpydoc sections as definition lists, with examples unchanged."""
     shown: list[str] = []
     head = ""
     for line, below in itertools.pairwise([*lines, ""]):
@@ -142,7 +143,7 @@ def _prose(lines: list[str]) -> list[str]:
 
 
 def _as_fields(app: Any, what: str, name: str, obj: Any, options: Any, signature: str, returns: str) -> Any:
-    """The signature of a class is that of its fields; an alias is shown by its name."""
+    """Show the fields of a class as its signature, and an alias by its name."""
     if what == "class" and (signature or "").startswith("(*args"):
         fields = inspect.signature(obj)
         signature, returns = stringify_signature(fields, show_return_annotation=False, unqualified_typehints=True), None

@@ -42,7 +42,7 @@ TUTORIALS = {
     "people": "12_reports_of_many_people",
     "answers": "13_smooth_sensitivity",
 }
-SOMEBODY = {  # degrees east and north, and what each is an example of
+SOMEBODY = {  # name, degrees east, degrees north
     "city": ("Manhattan", -73.985, 40.752),
     "suburb": ("King of Prussia, Pa.", -75.396, 40.089),
     "country": ("Sullivan Co., Pa.", -76.51, 41.45),
@@ -103,7 +103,7 @@ def day():
 
 
 def main() -> None:
-    """Draw and write them."""
+    """Draw and write the pictures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--region", nargs=2, metavar=("MAP.nc", "MAP.compact"))
     given = parser.parse_args()

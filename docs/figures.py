@@ -1,4 +1,4 @@
-"""How sphinx-gallery finds the figures that a block of a tutorial returns: they are no pyplot's."""
+"""A scraper for sphinx-gallery that finds figures returned by a block, which pyplot does not know."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ _SHOWN = "shown"
 
 
 def returned(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
-    """The picture of the figure that is the value of a block, if it is one that pyplot does not hold."""
+    """Save the figure that a block returns, unless pyplot manages it, and return its markup."""
     value = block_vars["example_globals"].get("___")
     if not isinstance(value, Figure) or hasattr(value, "number") or value.get_gid() == _SHOWN:  # pyplot numbers its own
         return ""

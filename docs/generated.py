@@ -1,4 +1,4 @@
-"""Pages written before the site is built: all public names from `__all__`, and the commands from their own help."""
+"""Write two pages of reference before the site is built: public names from `__all__`, commands from their help."""
 
 import importlib
 import inspect
@@ -33,7 +33,7 @@ def _list_of(names: list[str]) -> str:
 
 
 def names_page() -> str:
-    """The index of all public names, each with a page of its own."""
+    """Return the index of all public names, each with its own page."""
     modules = [name for name in mechdesign.__all__ if inspect.ismodule(getattr(mechdesign, name))]
     grouped = {name for names in GROUPS.values() for name in names}
     more = sorted(set(mechdesign.__all__) - grouped - set(modules))
@@ -41,7 +41,7 @@ def names_page() -> str:
     for group, names in (GROUPS | ({"More": more} if more else {})).items():
         text += _heading(group, "-") + _list_of([f"mechdesign.{name}" for name in names])
     listed = {id(getattr(mechdesign, name)) for name in [*grouped, *more]}
-    for module in sorted(modules, key=lambda name: (name == "extend", name)):  # which repeats names of others
+    for module in sorted(modules, key=lambda name: (name == "extend", name)):  # extend repeats names of the others
         text += f".. _md-{module}:\n\n" + _heading(f"md.{module}", "-")
         if module == "errors":
             text += "Exceptions. Each is an ``Error``; an ``InputError`` is a ``ValueError`` too.\n\n"
@@ -88,7 +88,7 @@ def _command(name: str, command_line: Any, rule: str) -> str:
 
 
 def commands_page() -> str:
-    """Every command with its options, as `--help` says them."""
+    """Return the page of all commands and options, from their help."""
     commands = command().commands
     text = _heading("Commands", "=")
     text += "``mechdesign COMMAND --help`` says the same in a terminal. With ``--json`` a command prints one JSON\n"

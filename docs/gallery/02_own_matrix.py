@@ -2,7 +2,7 @@
 Audit a matrix of your own
 ==========================
 
-`md.audit` computes what a table satisfies, whoever made it. Here the
+`md.audit` computes the true epsilon of a table of any origin. Here the
 rows of an exponential kernel were divided by their sums.
 """
 
@@ -17,7 +17,7 @@ mine /= mine.sum(axis=1, keepdims=True)
 print(md.audit(mine, problem))
 
 # %%
-# The smallest change that keeps the claim is certified, and stands beside the optimum.
+# The smallest change that keeps the claim is certified, and compared with the optimum.
 
 repaired = md.baselines.repaired(mine, problem)
 optimal = md.solve(problem)

@@ -2,7 +2,7 @@
 Shares of areas from the reports of many
 ========================================
 
-Everybody reports once. The plan says how well shares will be known; the estimate has intervals that hold.
+Everybody reports once. A plan states the accuracy of shares beforehand; an estimate has intervals.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ problem = md.load_problem("paris", cells=6, epsilon=0.02)
 mechanism = md.baselines.geometric(problem)
 rng = np.random.default_rng(0)
 people = rng.choice(problem.domain.size, 2000, p=problem.prior_array)  # where they are
-reports = md.sample(mechanism, people, 1, rng=0).values.ravel()  # what they say
+reports = md.sample(mechanism, people, 1, rng=0).values.ravel()  # their reports
 counts = np.bincount(reports, minlength=mechanism.sizes["report"])
 
 estimate = md.surveys.maximum_likelihood(counts, mechanism)

@@ -18,6 +18,6 @@ frame = table.to_pandas()
 print(frame.round(3))
 
 # %%
-# `on_progress=print` says what long work does; `md.compare` is a data frame.
+# `on_progress=print` prints the progress of long work; `md.compare` returns a data frame.
 
 print(md.compare(problem)[["mechanism", "loss", "lower_bound"]].to_string(index=False))

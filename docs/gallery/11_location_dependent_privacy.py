@@ -24,7 +24,7 @@ print(problem)
 # The paper's mechanism
 # ---------------------
 # Algorithm 1 takes P(y|u) = w(y) e^{-f_y(u)}, f_y the eikonal distance to y, and weights for rows that sum to 1.
-# `EikonalWeights` is that algorithm. What comes back is a table of integers in which every inequality was
+# `EikonalWeights` is that algorithm. It returns a table of integers in which every inequality was
 # checked.
 
 eikonal = md.solve(md.EikonalWeights(problem=problem))
@@ -57,4 +57,4 @@ for words, stated in [("ours, 100 units", md.load_problem("philadelphia", cells=
 #   compares two grids; no table private on the 8-neighbour graph of 35 x 35 cells of our map has a loss as low as
 #   1.37.
 # * The paper's continuous claim becomes one about a graph of 8 neighbours, whose distances exceed Euclidean ones by
-#   up to 8.24 %. What is certified is named in the file.
+#   up to 8.24 %. The file names the certified metric.

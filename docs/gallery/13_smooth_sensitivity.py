@@ -38,8 +38,8 @@ below.set(xlabel="income, thousand USD", ylabel="standard deviation")
 figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=8)
 
 # %%
-# What goes out is an answer on a grid
-# ------------------------------------
+# Releasing an answer on a grid
+# -----------------------------
 # Continuous noise is for simulations: on an output grid the same mechanism is a table that is certified in whole
 # numbers. There the best table can be asked for, with a bound that no other is below.
 

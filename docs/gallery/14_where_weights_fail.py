@@ -59,4 +59,4 @@ md.plot.mechanism(mechanism)
 #   is beside it.
 # * "For a constant privacy level map, identity queries, and in the limit, we recover the Laplace mechanism" holds away
 #   from the border; at the border of a bounded grid of short steps weights are negative.
-# * `scripts/curvature_rule.py` has five maps, and what refinement does to the map of Philadelphia.
+# * `scripts/curvature_rule.py` has five maps, and the effect of refinement on the map of Philadelphia.
