@@ -80,7 +80,7 @@ figure.colorbar(seen, ax=axes, label="share of the people", extend="max", shrink
 # * The paper has the flat mechanism lose at one expected distance. On these check-ins, estimated by maximum
 #   likelihood as the paper does, it does not: it mostly tells the truth, at many times the level of the others, as
 #   the figures above say. Equal distance compares mechanisms that are not equally private.
-# * Dividing rows by their sums, the paper's geometric mechanism, breaks the claim; moving what falls outside to the
-#   border keeps it.
+# * Dividing rows by their sums, the paper's geometric mechanism, breaks the claim. Moving outside mass to the
+#   border does not break it.
 # * On the paper's 30 x 30 cells, with 20 repetitions and growing samples: :doc:`/results/paris`. There is also a
 #   mechanism designed for the estimate, `md.surveys.StatisticalDesign`.

@@ -65,7 +65,7 @@ print(f"a report changes the odds of two neighbours by a factor between {ratios.
 # %%
 # Where they differ
 # -----------------
-# * The paper adjusts epsilon for a machine's rounding of angles and radii; here what is drawn are integers from
+# * The paper adjusts epsilon for a machine's rounding of angles and radii; here integers are drawn from
 #   a table, and no floating-point number decides. :doc:`/results/planar-laplace` has the adjusted epsilon too.
 # * Cutting off at the border of the area costs nothing in privacy; on small areas it gains accuracy, so that the mean
 #   is below 2 / eps.
