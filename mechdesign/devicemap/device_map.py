@@ -265,7 +265,6 @@ class DeviceMap(FrozenRecord):
         return max(int(length.max(initial=0)) for _, _, length in self.edges_by_step())
 
     def units(self, edges: Along) -> NDArray[np.uint16]:
-        """Units x (m,) of the edges along a step."""
         (origin, end, length), inside, potential = edges, self.inside.ravel(), self.potential.ravel()
         apart = np.abs(potential[origin].astype(np.int64) - potential[end])
         # floor(3 d / 10) without 3 d, which exceeds the 2^53 of readers in doubles.
@@ -317,7 +316,6 @@ class DeviceMap(FrozenRecord):
 
     @cached_property
     def claim(self) -> str:
-        """The claim in one sentence."""
         where, level = f"cells of a {self.cells[0]} x {self.cells[1]} grid", self.level[self.inside]
         if self.plane is not None:
             where += f" on the {self.plane.words()}, {self.plane.accuracy(self.domain.max_radius)}"

@@ -77,7 +77,6 @@ def _first(device_map: DeviceMap) -> int:
 
 
 def _facts(device_map: DeviceMap, checked: Verification, content: bytes) -> dict[str, Any]:
-    """Texts of the page, one line each."""
     assert checked.protection is not None
     unit, levels, (_, per) = lengths(device_map.unit), _levels(device_map), _per(device_map.unit)
     high, low = number(float(levels.max()), up=True), number(float(levels.min()), up=False)

@@ -40,7 +40,6 @@ class Costs(NamedTuple):
     table: NDArray[np.float64]
 
     def read_only(self) -> Costs:
-        """The same with arrays that cannot be written: kernels are compiled for that type."""
         return Costs(read_only(self.points), read_only(self.prior), self.code, read_only(self.table))
 
 

@@ -88,7 +88,6 @@ class Factors:
 
     @property
     def nats_per_unit(self) -> float:
-        """The step in nats, exact as a double."""
         return self.step * 2.0**-STEP_BITS
 
     @cached_property

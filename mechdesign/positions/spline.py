@@ -144,7 +144,6 @@ def _flat_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDAr
 
 
 def _varying_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
-    """As `_flat_weights`, (n, 16, 3, 9), for parts whose four levels differ."""
     corner = level.reshape(-1, 2, 2)
     parts = np.zeros((len(level), 4, 4, 3, 9))
     for a, b in product(range(4), repeat=2):
@@ -156,7 +155,6 @@ def _varying_weights(level: NDArray[np.float64], across: Half, along: Half) -> N
 
 
 def _outer(across: NDArray[np.float64], along: NDArray[np.float64], i: int, j: int) -> NDArray[np.float64]:
-    """Value and two slopes (3, 9) of the coefficient i, j."""
     value, slope = (across @ _VALUE, along @ _VALUE), (across @ _SLOPE, along @ _SLOPE)
     pairs = ((value[0], value[1]), (slope[0], value[1]), (value[0], slope[1]))
     return np.stack([np.outer(x[i], y[j]).ravel() for x, y in pairs])
