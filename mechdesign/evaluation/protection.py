@@ -49,7 +49,7 @@ Kind = Literal["positions", "cells", "places"]
 
 @dataclass(frozen=True, kw_only=True)
 class Protection:
-    """What is protected.
+    """The protection of a mechanism.
 
     kind: any two "positions"; "cells" of a grid; "places": points, nodes, values. subject: the same in words. unit: of
     within, as printed. within: the radius, a straight line on the ground; None without a length. By default it is, for

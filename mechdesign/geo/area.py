@@ -338,10 +338,10 @@ def _refuse_steep(level: PrivacyLevel, domain: Domain, most: float) -> None:
     if across > most:
         unit = domain.unit
         raise InputError(
-            f"reaches {across:.4g} nats across a cell of {domain.spacing:g} {unit}: above {most:g} a unit may be wrong",
+            f"reaches {across:.4g} nats across a cell of {domain.spacing:g} {unit}, above {most:g}: is the unit right?",
             field="levels",
             value=f"{across / domain.spacing:.4g} nats per {unit}",
-            remedy=f"declare the unit of the values, as 1/km, or allow them by nats_per_cell={math.ceil(across)}",
+            remedy=f"declare the unit of the values, such as 1/km, or pass nats_per_cell={math.ceil(across)}",
         )
 
 

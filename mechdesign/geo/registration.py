@@ -1,4 +1,4 @@
-"""What `geo` adds to the core. Needs: none. With: factored, positions, posteriors, web."""
+"""Entries that `geo` adds to the core. Needs: none. With: factored, positions, posteriors, web."""
 
 TABLES = {
     "commands": {

@@ -1,4 +1,4 @@
-"""What `posteriors` adds to the core. Needs: none. With: pictures."""
+"""Entries that `posteriors` adds to the core. Needs: none. With: pictures."""
 
 TABLES = {
     "command options": {

@@ -306,7 +306,7 @@ class ProgramRows:
         tighter: float = 0.0,
     ) -> SideRows:
         k, n = inside.shape
-        # sum_u p(u) (1_B(u) - c_B) P(y|u) <= 0. Priors over their largest entry: one scale.
+        # sum_u p(u) (1_B(u) - c_B) P(y|u) <= 0. Priors are divided by their largest entry: one scale.
         data = self.scaled_priors(rows[:, 1]) * (inside - limit[:, None] * (1 - tighter))
         columns = np.arange(n) * reports + rows[:, :1]
         matrix = sp.csr_array((data.ravel(), columns.ravel(), np.arange(0, k * n + 1, n)), shape=(k, n * reports))
@@ -315,7 +315,7 @@ class ProgramRows:
 
     def lift_columns(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
         """Lift a table (n, m) until all rows hold with limits lower by `tighter`, and divide by its largest row sum."""
-        # sum_u p(u) (1_B(u) - c_B) P(y|u) <= 0, with priors over their largest entry, so that rows have one scale.
+        # The largest theta satisfies all limits: a constant added to a column brings its posterior closer to the prior.
         lift = np.max([caps.lift_needed(table, tighter) for caps in self.caps], axis=0, initial=0.0)
         table = table + lift if lift.any() else table
         return np.asarray(table / table.sum(axis=1).max())

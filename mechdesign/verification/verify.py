@@ -197,7 +197,7 @@ class Verification(FrozenRecord):
 
 
 def protected(p: Protection | None) -> dict[str, Any]:
-    """What is protected as JSON has it: subject, radius and the factor within it, all None if nothing is."""
+    """JSON form of a protection: subject, radius and the factor within it, all None without a protection."""
     if p is None:
         return dict.fromkeys(("protects", "within", "factor_within"))
     factor = None if p.factor is None or math.isinf(p.factor) else p.factor
