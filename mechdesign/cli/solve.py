@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from mechdesign.errors import InputError
+    from mechdesign.output.reports.solve import SolveReport
     from mechdesign.problem.problem import DesignProblem
     from mechdesign.problem.problem_files import ProblemFile
     from mechdesign.programs.constraints import Constraint
@@ -166,14 +167,15 @@ def solve(
     method: Annotated[str, typer.Option("--method", help=_METHOD_HELP)] = "auto",
     rounds: Annotated[int | None, whole("--rounds", help="For the factored form: rounds of weights.")] = None,
     work: Annotated[
-        Path | None, typer.Option("--work", help="For the factored form: folder that keeps a run, to go on from.")
+        Path | None,
+        typer.Option("--work", help="For the factored form: folder from which the command resumes."),
     ] = None,
     bound: BoundOption = None,
     extra: SolveExtra | None = None,
     columns: ColumnsOption = None,
     crs: CrsOption = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Only say which route would be taken, why, its time and memory.")
+        bool, typer.Option("--explain", help="Only print the route, its reason, time and memory.")
     ] = False,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
@@ -186,12 +188,8 @@ def solve(
     started = time.monotonic()
     file, parameters = parse_problem(problem, context)
     from mechdesign.base.atomic_write import check_target
-    from mechdesign.base.interrupts import two_steps
-    from mechdesign.mechanism.storage import save
     from mechdesign.output import text_tables as printing
-    from mechdesign.output.reports.solve import SolveReport, proved
     from mechdesign.programs.optimal import Optimal
-    from mechdesign.solvers.choose import FACTORED_SOLVER
     from mechdesign.solvers.estimate import route_facts, route_sentence
 
     request = SolveRequest(
@@ -213,27 +211,50 @@ def solve(
     request.check()
     check_outputs((output, check_target), overwrite=overwrite)
     built = request.build()
-    stated, name = built.problem, built.name
     printing.note_compiling()
-    beside = {"published": file.published(stated.parameters), "remark": file.remark(stated)}
     if explain:
-        words = [route_sentence(stated, request.method)]
-        printing.show(route_facts(stated, request.method), words, as_json=as_json)
+        words = [route_sentence(built.problem, request.method)]
+        printing.show(route_facts(built.problem, request.method), words, as_json=as_json)
         return 0
-    if name == Optimal.name:
-        printing.note(route_sentence(stated, request.method))
-    target = gap if name != "eikonal" else None
-    with two_steps():  # a first Ctrl-C ends the search: what it found is written and printed
-        with printing.progress(f"{stated.name}, {name}", limit=time_limit, target=target) as on_progress:
-            mechanism = request.run(built, on_progress)
-        checked = proved(mechanism)
-        # The file comes first: nothing that is said of a design may cost the design.
-        if output is not None:
-            save(mechanism, output, overwrite=overwrite)
-            if work is not None:
-                FACTORED_SOLVER.get().discard_finished(work)
-        report = SolveReport.of(mechanism, checked, seconds=time.monotonic() - started, file=output)
-        report = replace(report, beside=beside)
-        printing.show(report.to_json(), report.words(verbose=verbose, limit=time_limit), as_json=as_json)
+    if built.name == Optimal.name:
+        printing.note(route_sentence(built.problem, request.method))
+    report = _solve_and_print(request, built, output, started, overwrite=overwrite, verbose=verbose, as_json=as_json)
     remedy = "Use --method auto." if request.method != "auto" else "Use a larger --gap, or a smaller problem."
     return report.exit_code(remedy=remedy)
+
+
+def _solve_and_print(
+    request: SolveRequest,
+    program: Program,
+    output: Path | None,
+    started: float,
+    *,
+    overwrite: bool,
+    verbose: bool,
+    as_json: bool,
+) -> SolveReport:
+    """Solve, verify, save and print; started: the clock (time.monotonic) when the command began."""
+    from mechdesign.base.interrupts import two_steps
+    from mechdesign.mechanism.storage import save
+    from mechdesign.output import text_tables as printing
+    from mechdesign.output.reports.solve import SolveReport, proved
+    from mechdesign.solvers.choose import FACTORED_SOLVER
+
+    problem, file = program.problem, request.file
+    beside = {"published": file.published(problem.parameters), "remark": file.remark(problem)}
+    target = request.gap if program.name != "eikonal" else None
+    with two_steps():  # the first Ctrl-C ends the search; its result is written and printed
+        with printing.progress(
+            f"{problem.name}, {program.name}", limit=request.time_limit, target=target
+        ) as on_progress:
+            mechanism = request.run(program, on_progress)
+        checked = proved(mechanism)
+        # Save before anything is printed: an error in the report must not lose the design.
+        if output is not None:
+            save(mechanism, output, overwrite=overwrite)
+            if request.work is not None:
+                FACTORED_SOLVER.get().discard_finished(request.work)
+        report = SolveReport.of(mechanism, checked, seconds=time.monotonic() - started, file=output)
+        report = replace(report, beside=beside)
+        printing.show(report.to_json(), report.words(verbose=verbose, limit=request.time_limit), as_json=as_json)
+    return report

@@ -107,7 +107,7 @@ def test_solve_prints_the_documented_figures(solved):
     assert [summary[key] for key in absent] == [None] * 6
 
 
-def test_minimax_says_which_prior_is_the_worst(run, tmp_path):
+def test_minimax_names_the_worst_prior(run, tmp_path):
     """By its file: the multipliers of the losses, as shares; places with their unit, secrets of no place by number."""
 
     code, out, _ = run("solve", "line", "--program", "minimax", "-o", tmp_path / "line.nc")
@@ -202,7 +202,7 @@ def test_compare(run, run_json, tmp_path, monkeypatch):
     assert listed == ["eikonal", "constant"]
 
 
-def test_compare_leaves_out_what_does_not_fit(run_json):
+def test_compare_leaves_out_unsuitable_mechanisms(run_json):
     code, rows = run_json("compare", "discrete", "--secrets=4")
     assert code == 0
     assert [row["mechanism"] for row in rows] == [
@@ -277,7 +277,7 @@ def test_a_copied_problem_file_is_solved_by_its_path(run_json, tmp_path):
     ("stopped", "bound", "expected"),
     [("precision", 0.0, 1), ("precision", 0.5, 1), ("precision", 0.997, 0), ("time", 0.5, 0), ("interrupt", 0.5, 0)],
 )
-def test_solve_says_where_a_method_ends_short_of_the_gap(run, monkeypatch, tmp_path, stopped, bound, expected) -> None:
+def test_solve_warns_of_a_missed_gap(run, monkeypatch, tmp_path, stopped, bound, expected) -> None:
     """0.1 % was asked for: 0.3 % is short of it, 50 % is far above; a limit of the user is no failure."""
 
     def short(problem, targets, **_):

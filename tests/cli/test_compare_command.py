@@ -27,7 +27,7 @@ def own(run, tmp_path):
     return ("--with", "mine.npy", "--with", "theirs.nc")
 
 
-def test_files_beside_ours(run, own):
+def test_compare_with_user_files(run, own):
     code, out, _ = run("compare", "line", "--cells", 4, *own, "--json")
     rows = {row["mechanism"]: row for row in json.loads(out)}
     assert (code, list(rows)[-2:]) == (0, ["mine", "theirs"])
@@ -36,7 +36,7 @@ def test_files_beside_ours(run, own):
     assert (code, [line.split()[0] for line in out.splitlines() if line.startswith("mine")]) == (0, ["mine"])
 
 
-def test_files_beside_a_curve(run, own):
+def test_sweep_with_user_files(run, own):
     code, out, _ = run("compare", "line", "--cells", 4, "--scales", "0.25:4:2", *own, "--json", "-o", "c.nc")
     rows = json.loads(out)
     assert (code, [row["scale"] for row in rows]) == (0, [0.25, 4])
@@ -57,7 +57,7 @@ def test_files_beside_a_curve(run, own):
         (("-o", "x.xlsx"), "output"),
     ],
 )
-def test_what_is_no_mechanism_is_refused(run, own, tmp_path, scales, words, field):
+def test_non_mechanism_is_refused(run, own, tmp_path, scales, words, field):
     before = sorted(tmp_path.iterdir())
     given = words if "--cells" in words else (*words, "--cells", "4")
     code, out, _ = run("compare", "line", *given, *scales, "--json")

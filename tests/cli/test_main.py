@@ -202,7 +202,7 @@ def test_an_exception_that_an_interrupt_led_to_is_an_interrupt(run, monkeypatch)
     assert run(*LEVEL)[0] == 130
 
 
-def test_where_a_defect_is_can_be_asked(run, monkeypatch):
+def test_traceback_can_be_requested(run, monkeypatch):
     def fail(**_):
         raise ZeroDivisionError
 
@@ -226,7 +226,7 @@ def test_where_a_defect_is_can_be_asked(run, monkeypatch):
                       "--factor", "2", "-o", "x.nc"), marks=needs("geo", "positions")),
     ],
 )  # fmt: skip
-def test_what_does_not_verify_is_not_saved(run, monkeypatch, tmp_path, words, answer):
+def test_unverified_mechanism_is_not_saved(run, monkeypatch, tmp_path, words, answer):
     (tmp_path / "table.csv").write_text("0.5,0.5\n0.25,0.75\n")
     calls = []
 
@@ -244,7 +244,7 @@ def test_what_does_not_verify_is_not_saved(run, monkeypatch, tmp_path, words, an
     assert [path.name for path in tmp_path.iterdir()] == ["table.csv"]
 
 
-def test_what_verifies_is_verified_once(run, monkeypatch, tmp_path):
+def test_mechanism_is_verified_once(run, monkeypatch, tmp_path):
     calls = []
     monkeypatch.setattr(summary, "verify", lambda made: calls.append(made) or verification.verify(made))
     code, out, _ = run("solve", "line", "--cells", "3", "-o", "x.nc", "--json")
@@ -297,7 +297,7 @@ def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path, curve):
         pytest.param("level --within 1e-100 --epsilon 1e100 --reports 9223372036854775807", marks=needs("geo")),
     ],
 )
-def test_numbers_at_the_ends_of_what_is_read_overflow_nowhere(run, tmp_path, line):
+def test_extreme_numbers_do_not_overflow(run, tmp_path, line):
     (tmp_path / "table.csv").write_text("0.5,0.5\n0.25,0.75\n")
     assert run(*line.split(), "--json")[0] == 0
 

@@ -132,7 +132,7 @@ def test_ways_to_write_a_location(run, words) -> None:
     assert drawn["reports"] != json.loads(run("--secret", 1, "-n", 40, "--seed", 7, "--json")[1])["reports"]
 
 
-def test_what_is_printed_does_not_say_the_secret(run) -> None:
+def test_output_does_not_reveal_the_secret(run) -> None:
     """Reports of a far secret, that cannot be told from those of another by anything but the draw."""
     code, out, _ = run("--secret", 4, "-n", 5, "--seed", 3, "--json")
     document = json.loads(out)
@@ -167,7 +167,7 @@ def test_what_is_printed_does_not_say_the_secret(run) -> None:
         (["--lon", "1e400", "--lat", "0"], "lon"),
     ],
 )
-def test_what_cannot_be_asked(run, words, field) -> None:
+def test_impossible_options_are_refused(run, words, field) -> None:
     code, out, _ = run(*words, "--json")
     assert (code, json.loads(out)["error"]["field"]) == (2, field)
     code, out, err = run(*words)
@@ -245,7 +245,7 @@ def test_numbers_in_km_are_refused_for_one_place(tmp_path, run) -> None:
     assert (code, "--lon -0.2 --lat 5.6" in json.loads(out)["error"]["message"]) == (2, True)
 
 
-def test_places_of_streets_are_asked_for_in_degrees_too(tmp_path, run) -> None:
+def test_street_places_take_degrees(tmp_path, run) -> None:
     code, out, _ = run("--at", 12.49, 41.89, "--json", file=save(rome(kind="points"), tmp_path / "points.nc"))
     assert (code, "--lon 12.49 --lat 41.89" in json.loads(out)["error"]["message"]) == (2, True)
 

@@ -75,7 +75,7 @@ def test_a_table_of_ones_own_has_the_smallest_scale_that_holds(compared, problem
 
 
 @needs("surveys")
-def test_a_dataset_is_judged_as_the_closed_form_is(compared):
+def test_dataset_and_closed_form_rows_agree(compared):
     rows = compared.set_index("mechanism")
     for name in ("loss", "remapped_loss", "ratio", "gap", "rank", "asymptotic_mse"):
         assert rows.loc["theirs", name] == pytest.approx(rows.loc["exponential", name], rel=EXACT)
@@ -118,7 +118,7 @@ BAD = {
 
 @pytest.mark.parametrize("command", [compare, sweep])
 @pytest.mark.parametrize("case", BAD)
-def test_what_is_no_mechanism_is_refused_before_any_work(case, command, problem, monkeypatch):
+def test_non_mechanism_is_refused_before_work(case, command, problem, monkeypatch):
     monkeypatch.setattr("mechdesign.output.sweep._solve", None)
     made, field = BAD[case]
     given = made(problem)
@@ -281,7 +281,7 @@ def test_both_kinds_of_claim_stand_in_one_table(capsys):
 
 
 @needs("positions")
-def test_given_mechanism_between_positions_keeps_its_claim():
+def test_user_position_mechanism_keeps_its_claim():
     """Its rows are never drawn alone: their loss is not its loss, and under another metric it is refused."""
     domain, metric = md.Domain.grid((2, 2), cell=1.0, unit="cell"), md.Euclidean(1.0, unit="cell")
     problem = md.DesignProblem(domain, metric, md.priors.uniform(domain), md.losses.SquaredDistance())

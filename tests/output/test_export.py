@@ -107,7 +107,7 @@ def test_header_of_a_table_has_claim_and_figures(tmp_path):
     assert b"\r" not in (tmp_path / "t.csv").read_bytes()
 
 
-def test_what_is_said_leaves_out_what_a_closed_form_has_not(tmp_path):
+def test_closed_form_report_leaves_out_missing_figures(tmp_path):
     assert "lower_bound" not in read(export(MECHANISMS["plane"](), tmp_path / "T.CSV"))[0]
 
 
@@ -185,7 +185,7 @@ def test_rows_of_a_table(tmp_path):
 
 
 @pytest.mark.parametrize("rows", [range(0), range(3, 6), range(-1, 2), range(5, 6)])
-def test_rows_that_are_not_there(tmp_path, rows):
+def test_missing_rows_are_refused(tmp_path, rows):
     with pytest.raises(InputError) as caught:
         export(MECHANISMS["line"](), tmp_path / "t.csv", rows=rows)
     assert caught.value.field == "rows"

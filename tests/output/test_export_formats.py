@@ -127,14 +127,14 @@ def test_pyarrow_is_an_extra(tmp_path, monkeypatch):
         (lambda: exportable("line"), "t.parquet", {"with_verifier": True}, "with-verifier"),
     ],
 )
-def test_what_a_format_cannot_hold_is_refused(tmp_path, make, name, given, field):
+def test_unsupported_content_is_refused(tmp_path, make, name, given, field):
     with pytest.raises(InputError) as caught:
         md.export(make(), tmp_path / name, **given)
     assert caught.value.field == field
     assert not list(tmp_path.iterdir())
 
 
-def test_companions_are_written_beside_the_table(tmp_path):
+def test_companions_are_written_next_to_the_table(tmp_path):
     md.export(exportable("line"), tmp_path / "t.json", with_verifier=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.json", VERIFIER]
     assert (tmp_path / VERIFIER).read_bytes() == package_file(f"verification/{VERIFIER}")
@@ -162,7 +162,7 @@ def test_the_command_writes_every_format(tmp_path, run, suffix):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_verify_says_what_checks_an_export(tmp_path, suffix):
+def test_verify_names_the_checker_of_exports(tmp_path, suffix):
     path = md.export(exportable("line"), tmp_path / f"t.{suffix}")
     with pytest.raises(InputError, match=r"python -m mechdesign\.verification\.verify_table"):
         md.verify(path)

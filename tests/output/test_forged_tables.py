@@ -244,7 +244,7 @@ LOOSE_ROWS = [(forge, said) for said, forgeries in LOOSE.items() for forge in fo
 
 @SUFFIXES
 @pytest.mark.parametrize(("forge", "said"), LOOSE_ROWS)
-def test_what_another_reader_could_take_otherwise_is_no_table(parts, judged, suffix, forge, said):
+def test_ambiguous_tables_are_refused(parts, judged, suffix, forge, said):
     forged = parts("line")
     forge(forged)
     code, printed = judged(forged, suffix)

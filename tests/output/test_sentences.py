@@ -120,7 +120,7 @@ def sentences(mechanism):
 
 
 @pytest.mark.parametrize("loss", [md.losses.SquaredDistance(), md.losses.Distance()], ids=lambda loss: loss.name)
-def test_a_bound_stands_beside_the_loss_that_it_bounds(loss):
+def test_bound_sentence_names_its_loss(loss):
     """Squared distances add the variance of a cell to both; distances are told between centres, with their bound."""
     problem = replace(CASES["euclidean lattice"](), loss=loss)
     mechanism = md.solve(md.Optimal(problem=problem))
@@ -162,7 +162,7 @@ def test_bound_among_limited_mechanisms_says_so(tmp_path, run):
     assert "o mechanism with this claim and its limits does better than " in " ".join(said.split())
 
 
-def test_a_bound_of_another_objective_stands_beside_it(tmp_path, run):
+def test_bound_sentence_names_other_objective(tmp_path, run):
     minimax = md.solve(md.programs.Minimax(problem=replace(CASES["euclidean lattice"](), name="worst")))
     _, said, _ = run("verify", md.save(minimax, tmp_path / "m.nc"))
     unit, attrs = minimax["loss_table"].attrs["units"] if "loss_table" in minimax else "cell^2", minimax.attrs
@@ -172,7 +172,7 @@ def test_a_bound_of_another_objective_stands_beside_it(tmp_path, run):
     assert beside in " ".join(said.split())
 
 
-def test_what_was_stopped_says_so_and_what_goes_on():
+def test_stopped_design_names_the_remedy():
     form, solved = baselines.constant(CASES["line, zero-one"]()), md.solve(CASES["line, zero-one"]())
     half = {"lower_bound": 0.5 * solved.attrs["expected_loss"]}
     assert "Stopped" not in sentences(form) + sentences(rewritten(solved, stopped="gap", **half))
@@ -193,7 +193,7 @@ def test_errors_show_the_ends_of_long_values():
     assert (value[:10], value[-7:]) == ("[0, 1, 2, ", " 99999]")
 
 
-def test_a_gap_ten_times_the_one_asked_comes_first():
+def test_large_gap_comes_first():
     """0.1 % was asked for. By hand: 1.1 % is more than ten times that, 0.9 % is not."""
     solved = md.solve(CASES["line, zero-one"](), gap=1e-3)
     loss = solved.attrs["expected_loss"]

@@ -88,7 +88,7 @@ def test_a_comparison_names_its_mechanisms_and_runs_none(tmp_path: Path, run_jso
         assert {"=HYPERLINK(1)", "-1"} <= {text_of(row["mechanism"]) for row in csv.DictReader(stream)}
 
 
-def test_an_export_says_its_problem_and_runs_none(tmp_path: Path) -> None:
+def test_export_names_its_problem_without_running_it(tmp_path: Path) -> None:
     name = 'x,=1+1,"@y, -z;=2'
     path = md.export(rewritten(exportable("line"), problem=name), tmp_path / "t.csv")
     assert starts_formulas(path) == []

@@ -174,7 +174,7 @@ def test_bad_requests(scales: list[float], given: dict[str, float], field: str) 
     assert caught.value.field == field
 
 
-def test_a_file_keeps_everything_and_is_told_from_a_mechanism(tmp_path: Path) -> None:
+def test_sweep_file_round_trip(tmp_path: Path) -> None:
     curve = curve_of("graph, table loss")
     path = save(curve, tmp_path / "curve.nc")
     again = load_drawable(path)
@@ -189,7 +189,7 @@ def test_a_file_keeps_everything_and_is_told_from_a_mechanism(tmp_path: Path) ->
         load(path)
 
 
-def test_what_fits_nowhere_has_no_variables() -> None:
+def test_baseline_that_never_fits_has_no_variables() -> None:
     names = {name for name in sweeps.baseline_names() if f"{name}_loss" in curve_of("graph, table loss")}
     assert names == {"eikonal", "exponential", "randomized_response"}
     assert curve_of("euclidean lattice")["loss"].attrs["units"] == "cell^2"
@@ -234,7 +234,7 @@ def test_pictures_are_written_whole(tmp_path: Path, suffix: str) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_pictures_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_impossible_pictures_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match=r"\.png, \.pdf, \.svg"):
         save_plot(curve_of("discrete"), tmp_path / "curve.gif")
     for name in ("matplotlib", "matplotlib.figure"):

@@ -41,7 +41,7 @@ def with_lengths(folder, *lengths):
 @pytest.mark.parametrize(
     "lengths", [(0.125, 0.5), (5e-324, 1.0), (math.log(2), 0.0), (128.0, 128.0), (129.0, 690.0), (1e-300, 1.7e308)]
 )
-def test_lengths_are_printed_with_what_they_mean(tmp_path, capsys, lengths):
+def test_lengths_are_printed_with_their_meaning(tmp_path, capsys, lengths):
     assert verify_table.main([with_lengths(tmp_path, *lengths)]) == 0
     printed = capsys.readouterr().out
     low, high = sorted(lengths)
@@ -50,7 +50,7 @@ def test_lengths_are_printed_with_what_they_mean(tmp_path, capsys, lengths):
     assert printed.count("the longest edge protects nothing") == (high > verify_table.LONGEST)
 
 
-def test_what_a_file_says_cannot_write_on_the_terminal(tmp_path, capsys):
+def test_file_texts_cannot_control_the_terminal(tmp_path, capsys):
     wild = "".join(map(chr, [*range(32), *range(127, 160), 0x61C, *range(0x200B, 0x2010), *range(0x2028, 0x202F)]))
     wild += "\u2066\u2069\ufeff\ud800\U000e0041"
     for suffix in ("csv", "json"):
@@ -75,7 +75,7 @@ def test_any_terminal_will_do(tmp_path, encoding):
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="needs /dev/full")
-def test_a_full_terminal_is_no_proof(tmp_path):
+def test_full_terminal_fails_the_verifier(tmp_path):
     path = md.export(exportable("line"), tmp_path / "t.csv")
     with FULL.open("wb") as full:
         done = command([str(path)], stdout=full)

@@ -123,7 +123,7 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     ],
 )
 @pytest.mark.parametrize(("name", "order"), [("square", 2), ("quarters", 1)])
-def test_what_positions_cost_and_a_cell_at_which_it_is_a_percent(capsys, name, order, price, said):
+def test_price_of_positions_and_advised_cell(capsys, name, order, price, said):
     """4 % fall to 1 % with cells of half the side at one level, of a fourth of it where the level varies."""
     mechanism = position_mechanism(name)
     report = SolveReport.of(mechanism, verify(mechanism), seconds=1.0, file=None)
@@ -155,7 +155,7 @@ def test_parameters_stay_with_their_values(monkeypatch, capsys):
     assert [line.strip() for line in lines] == [f"--parameter-{k}=value{k}" for k in range(5)]
 
 
-def test_the_first_compilation_says_so(monkeypatch, capsys, tmp_path):
+def test_first_compilation_is_announced(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     printing.note_compiling()
     assert capsys.readouterr().err.startswith("compiling, once")
@@ -188,7 +188,7 @@ FIGURES = {
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("verbose", [False, True])
-def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, monkeypatch, capsys):
+def test_solve_starts_with_a_sentence(case, changed, sentence, verbose, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     mechanism = baselines.exponential(CASES[case]())
     checked = verify(mechanism)
@@ -204,7 +204,7 @@ def test_a_solve_is_told_in_a_sentence_first(case, changed, sentence, verbose, m
 
 
 @pytest.mark.parametrize("verbose", [False, True])
-def test_a_verification_is_told_in_a_sentence_first(verbose, capsys):
+def test_verification_starts_with_a_sentence(verbose, capsys):
     made = baselines.exponential(CASES["discrete"]())
     show_words(verification_words(verify(made), verbose=verbose))
     out = capsys.readouterr().out
@@ -258,7 +258,7 @@ def test_last_state_is_repeated_until_the_end(clock, capsys):
 
 
 @pytest.mark.parametrize(("seconds", "lines"), [(1.5, 0), (2.0, 1), (11.5, 1), (12.0, 2)])
-def test_what_is_soon_over_is_not_told_of(seconds, lines, clock, capsys):
+def test_short_work_prints_no_progress(seconds, lines, clock, capsys):
     with printing.progress("a problem"):
         clock.pass_(seconds)
     assert len(capsys.readouterr().err.splitlines()) == lines
@@ -296,7 +296,7 @@ def test_outside_a_terminal_one_line_in_ten_seconds():
     assert (progress_of_base._FIRST, progress_of_base._EVERY) == (2.0, 10.0)
 
 
-def test_the_innermost_is_told_of_and_lines_fit_80_columns(clock, capsys):
+def test_innermost_progress_fits_80_columns(clock, capsys):
     with printing.progress("outer"):
         clock.pass_(5)
         with printing.progress("inner \x1b" + "x" * 200, limit=12_345.0) as report:

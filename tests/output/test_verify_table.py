@@ -304,7 +304,7 @@ def test_a_file_cut_short_is_refused(tmp_path, suffix, share):
 
 
 @pytest.mark.parametrize("arguments", [[], ["absent.csv"], ["a", "b"], ["x.parquet"], ["n" * 300 + ".csv"]])
-def test_what_is_no_table_has_its_own_exit_code(arguments, capsys):
+def test_non_table_has_its_own_exit_code(arguments, capsys):
     assert verify_table.main(arguments) == 2
     assert capsys.readouterr().out
 

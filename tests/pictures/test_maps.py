@@ -214,7 +214,7 @@ def test_dimensionless_lengths_are_units() -> None:
     assert plot_mechanism(made).axes[0].get_xlabel() == "x (units)"
 
 
-def test_what_does_not_vary_has_no_panel() -> None:
+def test_constant_fields_have_no_panel() -> None:
     skewed = replace(CASES[LINE](), metric=Discrete(epsilon=1.0))
     assert plot_mechanism(solve(Optimal(problem=skewed))).axes[0].get_ylabel() == "prior"
     lattice = CASES["euclidean lattice"]()
@@ -246,7 +246,7 @@ def test_a_share_never_claims_certainty(share: float, words: str) -> None:
     assert probability(share) == words
 
 
-def test_what_is_not_certified_is_not_drawn() -> None:
+def test_uncertified_mechanism_is_not_drawn() -> None:
     with pytest.raises(VerificationError, match="expected_loss"):
         plot_mechanism(table(LINE).assign_attrs(expected_loss=0.5))
 
@@ -260,7 +260,7 @@ def test_what_is_not_certified_is_not_drawn() -> None:
         ("eikonal, two floors", "domain"),
     ],
 )
-def test_what_has_no_map(case: str, field: str) -> None:
+def test_unsupported_domains_are_refused(case: str, field: str) -> None:
     with pytest.raises(UnsuitableError) as caught:
         plot_mechanism(table(case))
     assert (caught.value.field, caught.value.exit_code) == (field, 2)

@@ -71,7 +71,7 @@ def test_lines_of_a_file_lie_where_they_are_on_earth(area, tmp_path):
         ('{"type": "LineString", "coordinates": [[2, 48], [3, 48]], "crs": "EPSG:3857"}', "coordinate system"),
     ],
 )
-def test_files_of_lines_that_are_none(area, tmp_path, text, message):
+def test_invalid_files_of_lines(area, tmp_path, text, message):
     (tmp_path / "bad.geojson").write_text(text, encoding="utf-8")
     with pytest.raises(FileFormatError, match=message) as caught:
         md.plot.save(area, tmp_path / "map.png", over=tmp_path / "bad.geojson")

@@ -262,7 +262,7 @@ console.log(JSON.stringify(found));
 
 
 @pytest.mark.obligation("client-draws")
-def test_nothing_is_reported_that_cannot_be_kept(folder) -> None:
+def test_unsaved_payment_prevents_a_report(folder) -> None:
     found = run(folder("park"), OPEN + REFUSED)
     assert (found["older"], found["damaged"]) == ("memory", "memory")
     assert found["afterwards"] == [{"left": 0, "spent": 10, "remembered": 0}, "budget"]

@@ -190,7 +190,7 @@ def test_two_tabs_take_turns(folder, page) -> None:
     assert sum(not one["remembered"] for one in here + there) == 20
 
 
-def test_a_session_is_kept_by_the_browser(tmp_path, page) -> None:
+def test_browser_stores_the_session(tmp_path, page) -> None:
     folder = write_client(design_with_rule("risk"), tmp_path / "web")
     (folder.parent / "day.html").write_text('<!doctype html><title>day</title><script src="web/report.js"></script>')
     script = """async (tick) => {

@@ -22,7 +22,7 @@ def left(place: Path) -> list[str]:
     return sorted(path.name for path in place.iterdir())
 
 
-def test_the_command_writes_every_file_and_says_its_sizes(tmp_path, run, run_json) -> None:
+def test_client_command_prints_sizes(tmp_path, run, run_json) -> None:
     file = save(mechanism("park"), tmp_path / "park.nc")
     code, told = run_json("export", file, "-o", tmp_path / "web")
     assert code == 0
@@ -83,7 +83,7 @@ def test_columns_hold_their_generators(tmp_path, monkeypatch) -> None:
                 write_client(given, tmp_path / "web", overwrite=True)
 
 
-def test_what_does_not_verify_is_refused(tmp_path, run) -> None:
+def test_unverified_mechanism_is_refused(tmp_path, run) -> None:
     mass = mechanism("park")["mass"].values.copy()
     mass[0, 0], mass[0, 1] = mass[0, 1], mass[0, 0]
     file = save(with_mass(mechanism("park"), mass), tmp_path / "wrong.nc")

@@ -97,7 +97,7 @@ def test_cells_points_and_reports_are_those_of_python(told, monkeypatch):
     assert found["said"] == [int(sampler.report(at=at, scan="row")) for at in positions()]
 
 
-def test_what_is_remembered_and_shown(told):
+def test_memory_and_display(told):
     found, _ = told
     assert found["remembered"] == [False, True, False]
     assert found["claim"] == placed().attrs["position_claim"]

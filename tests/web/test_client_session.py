@@ -161,7 +161,7 @@ def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, w
     assert sum(each.drawn for each in expected) >= 4
     assert len({each.charge for each in expected}) == {"risk, any hours": 2}.get(name, 3)
     account = session.account()
-    words = {"limit", "spent", "worst", "left", "promised"}
+    words = {"limit", "spent", "worst", "remaining", "promised"}
     for field, value in told["account"].items():
         assert (Fraction(value) if field in words else value) == getattr(account, field), field
     assert [tuple(each.values()) for each in told["transcript"]] == [
@@ -170,12 +170,12 @@ def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, w
 
 
 def compared(estimate: dict[str, Any]) -> tuple[Any, ...]:
-    charge, left = Fraction(estimate["charge"]), Fraction(estimate["left"])
-    return estimate["tick"], estimate["place"]["number"], estimate["report"], charge, left
+    charge, remaining = Fraction(estimate["charge"]), Fraction(estimate["remaining"])
+    return estimate["tick"], estimate["place"]["number"], estimate["report"], charge, remaining
 
 
 @pytest.mark.parametrize(("name", "again"), [("risk", 14), ("clock by width", 5)])
-def test_a_session_goes_on_where_it_was_left(folder, name, again) -> None:
+def test_session_resumes(folder, name, again) -> None:
     beside, found = folder(name).parent, []
     (beside / "bits").write_bytes(Stream(seed=8, size=8 * 6 * TICKS).content)
     without_nothing = [each for each in calls() if each[1] != "nothing"]  # the last fix is not kept
@@ -289,7 +289,7 @@ told(found);
 
 
 @pytest.mark.obligation("client-session")
-def test_what_is_refused_costs_nothing(folder) -> None:
+def test_refused_report_costs_nothing(folder) -> None:
     found = run(folder("risk, in turn"), OPEN + RESEALED + REFUSED)
     assert found["first"]
     assert found["ticks"] == ["tick"] * 7

@@ -42,7 +42,7 @@ def test_sentences(name):
     assert saying(exportable(name)).startswith(SENTENCES[name])
 
 
-def test_what_was_stopped_says_so_with_what_may_be_missing():
+def test_stopped_page_names_the_shortfall():
     """By hand: (loss - bound) / loss is 20 % of the loss."""
     loss = exportable("line").attrs["expected_loss"]
     assert saying(rewritten(exportable("line"), stopped="time", lower_bound=0.8 * loss)).startswith(
@@ -53,7 +53,7 @@ def test_what_was_stopped_says_so_with_what_may_be_missing():
     assert saying(far).startswith("Up to 20 % of the loss may be avoidable. Protects")
 
 
-def test_what_was_asked_for_is_what_is_said(tmp_path, run):
+def test_page_states_the_requested_radius(tmp_path, run):
     """200 m, as the command line was given them, and the largest ratio of rows of cells with two positions so near:
     squares of 200 m whose gap is below 200 m and the excess of the plane, found here over all pairs.
     """
@@ -131,7 +131,7 @@ def test_names_cannot_become_markup(name):
     assert "49" not in re.search(r"<title>(.*?)</title>", html)[1]
 
 
-def test_what_is_refused(tmp_path):
+def test_invalid_input_is_refused(tmp_path):
     mechanism = exportable("line")
     with pytest.raises(InputError, match="unknown kind of page"):
         save_page(mechanism, tmp_path / "p.pdf")

@@ -384,7 +384,7 @@ def test_forged_positions_are_found(refused_positions, name):
 
 @pytest.mark.parametrize("kind", LEVELS)
 @pytest.mark.obligation("page-proof")
-def test_positions_are_proved_and_what_is_given_is_listed(outcomes, kind):
+def test_positions_are_proved_and_assumptions_listed(outcomes, kind):
     outcome = outcomes[kind]
     cells = mechanism_of(kind).sizes["secret"]
     assert outcome["figures"]["gradients"] == cells * cells
@@ -413,7 +413,7 @@ def test_a_page_has_levels_of_cells_or_of_quarters(tmp_path):
     assert any("levels at corners of either cells or quarters" in fault["text"] for fault in outcome["faults"])
 
 
-def test_positions_of_a_part_of_a_table_are_taken_as_given(tmp_path, monkeypatch):
+def test_positions_of_partial_tables_are_assumed(tmp_path, monkeypatch):
     monkeypatch.setattr(carried, "MOST_MASSES", 30)
     (outcome,) = proved_in_node(tmp_path, [texts_of(mechanism_of(ANYWHERE))])
     assert outcome["faults"] == []

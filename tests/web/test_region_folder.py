@@ -22,7 +22,7 @@ console.log(JSON.stringify([await client.reportCell(5), await client.reportCell(
 """
 
 
-def test_the_command_writes_every_file_and_says_how_to_draw(tmp_path, run_json, request) -> None:
+def test_client_command_names_the_next_step(tmp_path, run_json, request) -> None:
     file = tmp_path / "region.compact"
     file.write_bytes(content("certified"))
     code, told = run_json("export", file, "-o", tmp_path / "web")

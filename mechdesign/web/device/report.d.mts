@@ -117,9 +117,9 @@ export interface Estimate {
   /** Whether a report was drawn, and which. */
   readonly drawn: boolean;
   readonly report: number | null;
-  /** What was paid at this tick, and what is left in the window that ends with it: exact fractions, "3" or "7/2". */
+  /** What was paid at this tick, and the rest of the window that ends with it: exact fractions, "3" or "7/2". */
   readonly charge: string;
-  readonly left: string;
+  readonly remaining: string;
 }
 
 /** What a session paid: exact fractions, in multiples of the metric. */
@@ -130,7 +130,7 @@ export interface Account {
   /** The most in one window so far, which begins at tick `first`. */
   readonly worst: string;
   readonly first: number;
-  readonly left: string;
+  readonly remaining: string;
   /** The most that the design can cost in a window, for every transcript. */
   readonly promised: string;
   readonly last: number;

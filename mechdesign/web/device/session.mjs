@@ -98,7 +98,7 @@ export class Session {
       spent: this.#words(this.#paid(steps)),
       worst: this.#words(worst),
       first,
-      left: this.#left(this.#due(steps, Math.max(last, 0))),
+      remaining: this.#remaining(this.#due(steps, Math.max(last, 0))),
       promised: this.#header.worst[this.#window.word],
       last,
       reports: steps.length,
@@ -148,7 +148,7 @@ export class Session {
         drawn: table !== null,
         report,
         charge: this.#words(charge),
-        left: this.#left(due),
+        remaining: this.#remaining(due),
       });
     });
   }
@@ -183,7 +183,7 @@ export class Session {
     return fractionWords(sum, this.#unit);
   }
 
-  #left(due) {
+  #remaining(due) {
     const [above, below] = this.#limit;
     return fractionWords(above * this.#unit - due * below, below * this.#unit);
   }
