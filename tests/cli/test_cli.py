@@ -251,7 +251,7 @@ def test_a_failed_design_ends_with_one(run_json, run, monkeypatch):
     def fail(*_, **__):
         raise DesignError("nothing came of it", field="solver", remedy="try again")
 
-    monkeypatch.setattr("mechdesign.solvers.solve.optimal_design", fail)
+    monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", fail)
     assert run_json("solve", "line")[1]["error"]["kind"] == "design"
     assert run("solve", "line")[0] == 1
 
@@ -284,7 +284,7 @@ def test_solve_warns_of_a_missed_gap(run, monkeypatch, tmp_path, stopped, bound,
         found = optimal_design(problem, gap=1e-7, method=targets.method)
         return replace(found, stopped=stopped, lower_bound=bound * found.loss * (1 - 1e-6), dual=bound * found.dual)
 
-    monkeypatch.setattr("mechdesign.solvers.solve.optimal_design", short)
+    monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", short)
     file = tmp_path / "short.nc"
     code, out, err = run("solve", "line", "--cells", 4, "--method", "columns", "-o", file)
     assert code == expected

@@ -21,7 +21,7 @@ def test_area_exits_with_1_far_above_its_gap(run, monkeypatch, tmp_path, stopped
         found = optimal_design(problem, gap=1e-7)
         return replace(found, stopped=stopped, lower_bound=bound * found.lower_bound, dual=bound * found.dual)
 
-    monkeypatch.setattr("mechdesign.solvers.solve.optimal_design", short)
+    monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", short)
     file = tmp_path / "area.nc"
     words = (*AREA, "--positions", "cells", "--program", "optimal", "-o", file)
     code, out, err = run(*words)
