@@ -414,8 +414,8 @@ def test_the_command_says_what_it_read_and_where(run, tmp_path):
     area.write_text(json.dumps({**polygon(T), "crs": named("EPSG:4269")}))
     code, out, err = run("area", area, "--forbidden", swapped, *words, "-o", tmp_path / "a.nc")
     assert code == 0
-    assert "middle of the area is at 41.8900 N, 12.4900 E" in " ".join(out.split())
-    for said in ("projected from NAD83", "bow.geojson: a polygon is not valid", "exchanged"):
+    assert "Centre of the area: 41.8900 N, 12.4900 E" in " ".join(out.split())
+    for said in ("projected from NAD83", "bow.geojson: an invalid polygon", "swapped"):
         assert said in err
     box = "--box=-58.5,-34.7,-58.4,-34.6"
     code, out, _ = run("area", box, "--json", *words, "-o", tmp_path / "b.nc")

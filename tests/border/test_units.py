@@ -254,10 +254,10 @@ def test_compact_map_needs_a_length(tmp_path):
     level = md.PrivacyLevel.constant(0.5, "years")
     problem = design(md.Domain.grid((3, 2), 1.0, unit="years"), md.Eikonal(level, stencil=8))
     mechanism = md.solve(md.EikonalWeights(problem=problem), method="factored")
-    with pytest.raises(InputError, match=r"unit: is not a length.*\(got years\); export a table"):
+    with pytest.raises(InputError, match=r"unit: must be a unit of length.*\(got years\); export a table"):
         md.export(mechanism, tmp_path / "made.compact")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(VerificationError, match="unit: is not a length"):
+    with pytest.raises(VerificationError, match="unit: is not a unit of length"):
         replace(small_map(), unit="years")
 
 
