@@ -89,5 +89,5 @@ def test_cell_row_users_refuse_positions():
         md.surveys.estimate_shares([mechanism], [np.ones(25, int)], Areas.of_labels(np.zeros(25, int)))
     with pytest.raises(UnsuitableError, match="rows of several cells"):
         table_retrieval_radius(mechanism, 0.0, 0.9)
-    with pytest.raises(InputError, match="no row of it alone keeps its claim"):
+    with pytest.raises(InputError, match="its rows alone do not satisfy its claim"):
         md.sessions.SessionDesign(tables=[mechanism], rule=Clock(hours=(8.0,)))
