@@ -1,4 +1,4 @@
-"""The user's own constraints: they hold on the certified integers, cost what the statement says, or are refused."""
+"""The user's own constraints: they hold on the certified integers, cost what cvxpy finds, or are refused."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_built_in_constraints_hold_on_the_certified_integers(case: str) -> None:
     assert problem.reports.size == mechanism.sizes["report"]
 
 
-def test_an_error_cap_holds_and_costs_what_the_statement_says() -> None:
+def test_error_cap_holds_at_the_statement_value() -> None:
     case = "eikonal, 8 neighbours"
     problem = problem_of(case)
     beyond = problem.domain.euclidean_to(problem.reports) > 1.5
@@ -59,7 +59,7 @@ def test_an_error_cap_holds_and_costs_what_the_statement_says() -> None:
     assert md.verify(mechanism).certified
 
 
-def test_constraints_that_contradict_each_other_are_named() -> None:
+def test_contradictory_constraints_are_named() -> None:
     problem = problem_of("eikonal, masked")
     both = [md.programs.RequiredReport(report=2, least=0.5, secrets=[4]), md.programs.ReportCap(cap=0.4, reports=[2])]
     with pytest.raises(InfeasibleError, match=r"required-report.*report 2|report-cap.*report 2") as caught:
@@ -70,7 +70,7 @@ def test_constraints_that_contradict_each_other_are_named() -> None:
         md.solve(md.programs.Constrained(problem=problem, constraints=far))
 
 
-def test_limits_with_no_room_are_no_proof_and_no_table() -> None:
+def test_tight_limits_give_neither_proof_nor_table() -> None:
     problem = load_problem("discrete", secrets=4, epsilon=1.0)
     exact = 3 / (3 + math.e)
     with pytest.raises(DesignError) as caught:
@@ -78,7 +78,7 @@ def test_limits_with_no_room_are_no_proof_and_no_table() -> None:
     assert caught.value.exit_code == 1
 
 
-def test_affine_constraints_of_ones_own_have_a_tight_bound() -> None:
+def test_user_affine_constraints_have_a_tight_bound() -> None:
     case = "reports apart from secrets"
     problem = problem_of(case)
     cap = 0.8 * float(table_of(optimum(case))[:, 1].max())
@@ -103,7 +103,7 @@ def test_affine_constraints_of_ones_own_have_a_tight_bound() -> None:
 
 
 def facts_of(mechanism: xr.Dataset) -> dict[str, Any]:
-    """What the page of a mechanism shows."""
+    """The facts that the page of a mechanism shows."""
     return json.loads(texts_of(mechanism).contents)["facts"]
 
 
@@ -200,12 +200,12 @@ def test_nodes_have_no_radius() -> None:
         )
 
 
-def test_a_cap_of_zero_says_how_to_forbid_a_report() -> None:
+def test_zero_cap_names_the_remedy() -> None:
     with pytest.raises(InputError, match="without_reports"):
         md.programs.ReportCap(cap=0.0, secrets=[3])
 
 
-def test_a_margin_that_does_not_hold_is_replaced_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_margin_is_replaced_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     case = "eikonal, masked"
     free = table_of(optimum(case))
     most = 0.8 * float(np.abs(free[0] - free[1]).sum())

@@ -96,7 +96,7 @@ def test_one_tangent_is_enough_for_a_smooth_constraint():
         assert {state.gap_of for state in rounds if state.method != "tangents"} == {"inner gap"}
 
 
-def test_a_constraint_that_does_not_bind_needs_no_tangent():
+def test_slack_constraint_needs_no_tangent():
     rounds: list[Any] = []
     program = md.programs.Constrained(problem(), constraints=[lambda table: [cp.sum_squares(table) <= 36]])
     attrs = md.solve(program, gap=GAP, on_progress=rounds.append).attrs
@@ -140,7 +140,7 @@ def on_the_border(table: np.ndarray) -> np.ndarray:
     return even + low * (table - even)
 
 
-def test_tangents_are_implied_in_exact_fractions():
+def test_tangents_hold_in_exact_fractions():
     """Tables on the very border of the constraint leave a row no room to be wrong."""
     rng, variable = np.random.default_rng(2), cp.Variable((N, N))
     (inequality,) = KINDS["chi-square"](variable)

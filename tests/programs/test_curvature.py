@@ -62,7 +62,7 @@ def test_flat_levels_have_the_weights_of_the_laplace_density(axes: int, cell: fl
     assert TOTALS[axes] == pytest.approx(sphere * quad(lambda r: r ** (axes - 1) * math.exp(-r), 0, 100)[0])
 
 
-def test_weights_stay_positive_where_the_excess_is() -> None:
+def test_weights_stay_positive_at_positive_excess() -> None:
     domain, metric = hyperbolic(2, 0.5)
     level = metric.level.at(domain.points)
     assert local_weights(domain, metric)[inside(domain)] == pytest.approx(

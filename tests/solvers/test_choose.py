@@ -1,4 +1,4 @@
-"""The rule that chooses a route, what is said of it, and what it refuses."""
+"""The rule that chooses a route, its explanation, and its refusals."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def answers(count: int) -> DesignProblem:
     return replace(built, reports=Domain.points_at(built.domain.points[:count], unit=built.domain.unit))
 
 
-def test_the_route_of_a_case(tmp_path: Path) -> None:
+def test_case_takes_its_route(tmp_path: Path) -> None:
     cells = grid((12, 12))
     pairs = replace(places(144), domain=cells, reports=cells, metric=Euclidean(epsilon=1.0, unit="cell"))
     for asked, expected in (
@@ -66,12 +66,12 @@ def test_the_route_of_a_case(tmp_path: Path) -> None:
 
 
 @needs("factored")
-def test_beyond_tables_a_pool_is_taken() -> None:
+def test_pool_is_chosen_beyond_tables() -> None:
     assert choose(load_problem("philadelphia", cells=71))[0] == "pool"
     assert choose(load_problem("philadelphia", cells=70))[0] == "blocks"
 
 
-def test_the_master_of_columns_is_told_by_the_nearest_place() -> None:
+def test_nearest_place_decides_the_master() -> None:
     assert nearest(along_a_road(30, 2.4)) == 2.4
     assert optimal_attempts(along_a_road(30, 2.4), None)[0] is Attempt.BOXES
     assert optimal_attempts(along_a_road(30, 2.6), None)[0] is Attempt.VERTICES
@@ -82,7 +82,7 @@ def test_the_master_of_columns_is_told_by_the_nearest_place() -> None:
     assert not has_few_rays(places(60, 0.005))
 
 
-def test_beyond_450_secrets_vertices_want_longer_edges() -> None:
+def test_vertices_need_longer_edges_from_450_secrets() -> None:
     assert has_few_rays(load_problem("philadelphia", cells=26))  # 676 secrets, 3.0 nats
     assert not has_few_rays(load_problem("philadelphia", cells=26, extent=35.0))  # 1.2 nats
     assert not has_few_rays(load_problem("philadelphia", cells=27))  # 729 secrets
@@ -98,7 +98,7 @@ def test_unsuited_route_is_refused_with_its_reason() -> None:
     assert rejection_reason("columns", load_problem("philadelphia", cells=51)) is not None
 
 
-def test_what_is_explained_is_the_program_and_the_rule() -> None:
+def test_explanation_names_program_and_rule() -> None:
     asked = places(150)
     found = route_facts(asked)
     assert (found["route"], found["secrets"], found["reports"]) == ("columns", 150, 150)
@@ -113,11 +113,11 @@ def test_what_is_explained_is_the_program_and_the_rule() -> None:
 
 
 @needs("factored")
-def test_a_pool_is_expected_to_end_at_its_own_gap() -> None:
+def test_pool_estimate_has_its_own_gap() -> None:
     assert "to a gap of 0.5 %" in route_sentence(load_problem("philadelphia", cells=30), "pool")
 
 
-def test_more_places_are_expected_to_take_longer() -> None:
+def test_more_places_have_longer_estimates() -> None:
     expected = [route_facts(load_problem("philadelphia", cells=k))["expected_seconds"] for k in (10, 15, 21, 40, 60)]
     assert expected == sorted(expected)
 
@@ -131,5 +131,5 @@ def test_explain_solves_nothing(run, run_json) -> None:
     assert run("solve", "philadelphia", "--explain", "--method", "magic")[0] == 2
 
 
-def test_every_route_has_its_name_as_a_method() -> None:
+def test_every_route_is_a_method() -> None:
     assert set(METHODS) == {"highs", "columns", "blocks", "pool"}

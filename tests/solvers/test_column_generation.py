@@ -28,7 +28,7 @@ from mechdesign.solvers.choose import Attempt
 GAP = 1e-3
 
 
-def scattered(
+def scattered_problem(
     count: int, *, level: float = 0.01, seed: int = 0, zeros: float = 0.0, squared: bool = False, reports: int = 0
 ) -> DesignProblem:
     """Places in a square of 1 km, all pairs of them; a share of priors is zero."""
@@ -58,10 +58,10 @@ def lattice(shape: tuple[int, ...], epsilon: float = 0.6) -> DesignProblem:
 
 
 CASES: dict[str, Callable[[], DesignProblem]] = {
-    "pairs": lambda: scattered(20),
-    "short pairs": lambda: scattered(18, level=0.002, seed=1, squared=True),
-    "priors of zero": lambda: scattered(22, level=0.02, seed=2, zeros=0.6),
-    "fewer reports": lambda: scattered(14, level=0.004, seed=3, reports=6),
+    "pairs": lambda: scattered_problem(20),
+    "short pairs": lambda: scattered_problem(18, level=0.002, seed=1, squared=True),
+    "priors of zero": lambda: scattered_problem(22, level=0.02, seed=2, zeros=0.6),
+    "fewer reports": lambda: scattered_problem(14, level=0.004, seed=3, reports=6),
     "lattice": lambda: lattice((5, 5)),
     "lattice with a corner": lambda: lattice((7, 6)),
     "multiple of a metric": lambda: replace(lattice((4, 6)), metric=0.5 * Euclidean(epsilon=1.2, unit="cell")),
@@ -97,9 +97,7 @@ def boxes(monkeypatch: pytest.MonkeyPatch) -> None:
         ("long edges", "boxes, then vertices"),
     ),
 )
-def test_the_interval_contains_the_optimum_of_the_whole_program(
-    name: str, master: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_interval_contains_whole_program_optimum(name: str, master: str, monkeypatch: pytest.MonkeyPatch) -> None:
     attempts = [Attempt[name.upper()] for name in master.split(", then ")]
     monkeypatch.setattr(optimal, "optimal_attempts", lambda problem, method: attempts)
     low, high = optimum(name)
@@ -116,15 +114,15 @@ def test_the_interval_contains_the_optimum_of_the_whole_program(
     assert checked.lower_bound_checked
 
 
-def test_the_optimum_is_that_of_the_statement(boxes: None) -> None:
-    problem = scattered(8, level=0.003, seed=5)
+def test_optimum_equals_the_statement(boxes: None) -> None:
+    problem = scattered_problem(8, level=0.003, seed=5)
     stated = Optimal(problem=problem).statement().solve()
     found = optimal_design(problem, gap=1e-5)
     assert found.lower_bound <= stated * (1 + ORACLE)
     assert found.loss >= stated * (1 - ORACLE)
 
 
-def test_vertices_and_boxes_enclose_one_optimum() -> None:
+def test_vertices_and_boxes_agree() -> None:
     problem = load_problem("philadelphia", cells=10)
     found = {}
     for only in (Attempt.VERTICES, Attempt.BOXES):
@@ -135,7 +133,7 @@ def test_vertices_and_boxes_enclose_one_optimum() -> None:
     assert {design.stopped for design in found.values()} == {"gap"}
 
 
-def test_one_report_of_each_orbit_encloses_the_optimum_of_all(boxes: None) -> None:
+def test_orbit_representatives_enclose_the_optimum(boxes: None) -> None:
     """By symmetry and without it: two intervals around one optimum, a sixth of the reports priced."""
     problem, found = lattice((7, 7), 0.4), {}
     for ways in (True, False):
@@ -149,8 +147,8 @@ def test_one_report_of_each_orbit_encloses_the_optimum_of_all(boxes: None) -> No
     assert {design.stopped for design in found.values()} == {"gap"}
 
 
-def test_no_bound_rests_on_a_symmetry(boxes: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Flips of a map whose prior they change: what is returned is private, and its bound is one."""
+def test_wrong_symmetry_keeps_bounds_valid(boxes: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Flips of a map whose prior they change: the result is still private, and its bound holds."""
     problem = replace(lattice((4, 4), 0.4), prior=np.linspace(1, 3, 16) / 32)
     low, high = (optimal_design(problem, gap=GAP), optimal_design(problem, gap=GAP, method="highs"))
     flip = np.arange(16)[::-1].copy()
@@ -161,7 +159,7 @@ def test_no_bound_rests_on_a_symmetry(boxes: None, monkeypatch: pytest.MonkeyPat
     assert false.loss >= low.lower_bound
 
 
-def test_without_priced_columns_the_gap_stays_open(monkeypatch: pytest.MonkeyPatch, boxes: None) -> None:
+def test_gap_stays_open_without_pricing(monkeypatch: pytest.MonkeyPatch, boxes: None) -> None:
     """The first columns of each report alone make a private table, and not the best."""
     taken = masters.BoxMaster.add
 
@@ -177,7 +175,7 @@ def test_without_priced_columns_the_gap_stays_open(monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.parametrize("ends", ["time", "interrupt"])
-def test_a_certified_table_and_a_bound_are_kept(ends: str, boxes: None) -> None:
+def test_early_end_keeps_table_and_bound(ends: str, boxes: None) -> None:
     def stop(state: Any) -> None:
         if ends == "interrupt" and state.round == 6:
             raise KeyboardInterrupt
@@ -192,7 +190,7 @@ def test_a_certified_table_and_a_bound_are_kept(ends: str, boxes: None) -> None:
 @pytest.mark.parametrize("count", few_by_default([16, 24, 40, 80], 16))
 def test_scattered_places_with_zeros_and_long_pairs(count: int) -> None:
     """0.03 nats per m, pairs of up to 40 nats, four of five priors zero: HiGHS on the whole program says the same."""
-    problem = scattered(count, level=0.03, zeros=0.8, seed=count)
+    problem = scattered_problem(count, level=0.03, zeros=0.8, seed=count)
     found = optimal_design(problem, gap=1e-2)
     assert found.stopped == "gap"
     if count <= 40:
@@ -216,11 +214,11 @@ def test_short_edges_within_the_gap(cells: int) -> None:
 @pytest.mark.study
 @pytest.mark.parametrize(("count", "seed"), [(60, 0), (100, 0), (150, 1), (200, 0), (300, 0)])
 def test_scattered_places_within_the_gap(count: int, seed: int) -> None:
-    within(scattered(count, seed=seed))
+    within(scattered_problem(count, seed=seed))
 
 
 @pytest.mark.study
-def test_a_city_whose_prior_falls_by_orders_of_magnitude() -> None:
+def test_city_with_a_steep_prior() -> None:
     """Short edges, and priors of which the largest is some thousand times the least: to 1 %."""
     problem = load_problem("philadelphia", cells=26, extent=35.0)
     offset = problem.domain.points - problem.domain.points.mean(axis=0)

@@ -39,7 +39,7 @@ from mechdesign.solvers.lp.highs import solve_linear_program
 
 @ALL
 @COUPLED
-def test_the_bounds_meet_at_the_value_of_the_statement(case: str, program: str) -> None:
+def test_bounds_meet_at_the_statement(case: str, program: str) -> None:
     attrs = solved_mechanism(case, program).attrs
     assert attrs["stopped"] == "gap"
     assert attrs["lower_bound"] <= attrs["objective"] <= attrs["lower_bound"] * (1 + 2 * SOLVED)
@@ -50,7 +50,7 @@ def test_the_bounds_meet_at_the_value_of_the_statement(case: str, program: str) 
 
 @ALL
 @COUPLED
-def test_certified_with_the_bound_proved_from_the_file(case: str, program: str) -> None:
+def test_file_proves_claim_and_bound(case: str, program: str) -> None:
     result = md.verify(solved_mechanism(case, program))
     assert result.certified
     assert result.lower_bound_checked is True
@@ -64,9 +64,7 @@ def test_certified_with_the_bound_proved_from_the_file(case: str, program: str) 
         ("eikonal, masked", "robust"),
     ),
 )
-def test_designs_of_changing_priors_end_at_the_optimum(
-    case: str, program: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_designs_reach_the_optimum(case: str, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked, optimum = program_of(case, program), solved_mechanism(case, program).attrs
     monkeypatch.setattr(choose, "DESIGNS_FIRST", 0)
     monkeypatch.setattr(choose, "MOST_ROWS", 0)
@@ -79,7 +77,7 @@ def test_designs_of_changing_priors_end_at_the_optimum(
 
 
 @pytest.mark.parametrize("limit", [0.05, np.inf])
-def test_a_table_and_a_bound_of_minimax_are_kept(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_early_minimax_keeps_table_and_bound(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interrupt after the first design; or hardly any time."""
 
     def stop(_: object) -> None:
@@ -120,7 +118,7 @@ def test_minimax_where_far_entries_range_widely() -> None:
     assert seen[-1].loss == design.objective
 
 
-def test_any_multipliers_give_a_bound_and_wrong_ones_a_worse_one() -> None:
+def test_any_multipliers_give_a_valid_bound() -> None:
     case = "eikonal, 8 neighbours"
     rng = np.random.default_rng(2)
     for name in PROGRAMS:
@@ -137,7 +135,7 @@ def test_any_multipliers_give_a_bound_and_wrong_ones_a_worse_one() -> None:
             assert found <= value
 
 
-def test_the_folded_cost_is_rounded_down() -> None:
+def test_folded_cost_is_rounded_down() -> None:
     rng = np.random.default_rng(5)
     entries = rng.normal(size=(40, 12)) * 10.0 ** rng.integers(-6, 6, (40, 12))
     rows = SideRows(
@@ -153,7 +151,7 @@ def test_the_folded_cost_is_rounded_down() -> None:
         assert float(exact) - folded[j] <= 1e-13 * size
 
 
-def test_excess_is_rounded_up_and_left_out_where_t_takes_it() -> None:
+def test_excess_is_rounded_up() -> None:
     thirds = np.full((1, 3), 1 / 3)
     matrix = stack_rows([], 3).matrix.__class__(np.ones((2, 3)))
     rows = SideRows(matrix=matrix, limit=np.array([1.0, 0.0]), share=np.array([0.0, 1.0]), names=["a", "b"])
@@ -163,7 +161,7 @@ def test_excess_is_rounded_up_and_left_out_where_t_takes_it() -> None:
     assert objective(np.ones((1, 3)), rows, thirds) == pytest.approx(2.0)
 
 
-def test_the_scaled_program_has_the_value_of_the_plain_one() -> None:
+def test_scaling_keeps_the_optimum() -> None:
     program = program_of("eikonal, masked", "robust")
     task = coupled_task.task_of(program)
     values = []
@@ -173,7 +171,7 @@ def test_the_scaled_program_has_the_value_of_the_plain_one() -> None:
     assert values == pytest.approx([solved_mechanism("eikonal, masked", "robust").attrs["objective"]] * 3, rel=ORACLE)
 
 
-def test_a_file_that_says_too_much_is_refused(tmp_path: Path) -> None:
+def test_file_with_a_false_claim_is_refused(tmp_path: Path) -> None:
     case = "graph, table loss"
     for program in PROGRAMS:
         mechanism = solved_mechanism(case, program)
@@ -190,13 +188,13 @@ def test_a_file_that_says_too_much_is_refused(tmp_path: Path) -> None:
     assert md.verify(path).lower_bound_checked is True
 
 
-def test_a_remapped_minimax_makes_no_claim_about_its_worst_case() -> None:
+def test_remapped_minimax_drops_its_worst_case() -> None:
     remapped = md.utility.bayes_remap(solved_mechanism("eikonal, masked", "minimax"))
     assert "objective" not in remapped.attrs
     assert md.verify(remapped).certified
 
 
-def test_what_does_not_fit_is_refused_before_it_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oversized_program_is_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(md.programs.Minimax, "side_rows", lambda self: pytest.fail("allocated"))
     with pytest.raises(SizeError, match=str(MOST_ROWS)):
         md.solve(md.programs.Minimax(problem=load_problem("philadelphia", cells=31)))
@@ -218,7 +216,7 @@ def test_without_time_the_best_closed_form_is_returned() -> None:
         design_of(tight, gap=1e-3, time_limit=-1.0)
 
 
-def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose, "SIMPLEX_LIMIT", 0)
     case = "eikonal, 8 neighbours"
     for program in ("minimax", "bounded"):
@@ -229,7 +227,7 @@ def test_the_interior_point_route_agrees(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("program", ["constrained", "bounded"])
-def test_multipliers_of_the_optimal_program_restore_the_bound(program: str) -> None:
+def test_optimal_multipliers_restore_the_bound(program: str) -> None:
     case = "reports apart from secrets"
     task, mechanism = coupled_task.task_of(program_of(case, program)), solved_mechanism(case, program)
     multipliers = mechanism["multiplier"].values
@@ -248,7 +246,7 @@ def test_feasible_constraints_are_never_refused() -> None:
     assert not isinstance(error, InfeasibleError)
 
 
-def test_the_margin_grows_until_the_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_margin_grows_until_limits_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.solvers.incumbent.FIRST_MARGIN", -1e-6)
     program = program_of("eikonal, 8 neighbours", "bounded")
     seen: list[Any] = []

@@ -20,7 +20,7 @@ def columns() -> tuple[Vector, Vector]:
     return rng.random((60, 12)), rng.random(60)
 
 
-def test_weights_with_multipliers_in_a_box_are_those_of_highs() -> None:
+def test_boxed_weights_equal_highs() -> None:
     """A box that binds on both sides, as it does while columns are few."""
     held, cost = columns()
     weighed = weigh(held, cost, tolerance=1e-10, box=BOX)
@@ -36,7 +36,7 @@ def test_weights_with_multipliers_in_a_box_are_those_of_highs() -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_weights_with_free_multipliers_are_those_of_highs(seed: int) -> None:
+def test_free_weights_equal_highs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     place, centre = rng.random((12, 2)), rng.uniform(-0.3, 1.3, (60, 2))
     held = np.exp(-2 * np.linalg.norm(place - centre[:, None], axis=2))
@@ -51,7 +51,7 @@ def test_weights_with_free_multipliers_are_those_of_highs(seed: int) -> None:
 
 
 @pytest.mark.parametrize("steps", [4, 9])
-def test_row_sums_that_leave_end_at_the_best_point(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drifting_row_sums_end_at_the_best_point(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounding that sends every later step far away: the best point before it."""
     honest, count = interior_point._direction, [0]
 
@@ -69,7 +69,7 @@ def test_row_sums_that_leave_end_at_the_best_point(steps: int, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("ends", ["time", "interrupt"])
-def test_the_best_point_is_kept(ends: str) -> None:
+def test_early_end_keeps_the_best_point(ends: str) -> None:
     def stop(number: int, *_: float) -> None:
         if ends == "interrupt" and number == 5:
             raise KeyboardInterrupt

@@ -80,7 +80,7 @@ def flat(epsilon: float, stencil: int, cells: int = 24) -> DesignProblem:
 
 
 @pytest.mark.parametrize("name", few_by_default(["sharp", "real"], "sharp"))
-def test_the_rule_predicts_the_negative_weights_inside(name: str) -> None:
+def test_rule_predicts_negative_weights_inside(name: str) -> None:
     core = inside(found_on(name))
     assert core["negative"].sum() > 50
     assert agree(core["excess"], core["negative"])
@@ -89,7 +89,7 @@ def test_the_rule_predicts_the_negative_weights_inside(name: str) -> None:
 
 
 @pytest.mark.exhaustive
-def test_where_the_rule_holds_no_weight_inside_is_negative() -> None:
+def test_negative_excess_has_no_negative_weight_inside() -> None:
     found = found_on("smooth")
     assert found["negative"].sum() > 0
     core = inside(found)
@@ -136,7 +136,7 @@ def test_rounding_is_not_negative() -> None:
     assert told.summary() == "K w = 1 has a solution w >= 0: none of 576 weights is negative"
 
 
-def test_the_dataset_solves_the_system_and_is_sealed(tmp_path: Path) -> None:
+def test_dataset_solves_the_system_and_is_sealed(tmp_path: Path) -> None:
     problem, found = problem_of("sharp"), found_on("sharp")
     rows = EikonalWeights(problem=problem).kernel() @ found["weight"].values
     assert rows == pytest.approx(1.0, abs=1e-10)
@@ -159,13 +159,13 @@ def test_the_dataset_solves_the_system_and_is_sealed(tmp_path: Path) -> None:
     xr.testing.assert_identical(again, found)
 
 
-def test_it_says_what_the_mechanism_says() -> None:
+def test_diagnosis_agrees_with_the_mechanism() -> None:
     problem = flat(0.5, 16, cells=5)
     kept = json.loads(solve(EikonalWeights(problem=problem)).attrs["parameters"])
     assert kept["diagnosis"] == diagnosis(problem).attrs["diagnosis"]
 
 
-def test_large_grids_have_the_rule_only(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_grids_have_only_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DENSE", CELLS**2 - 1)
     found, solved = diagnosis(problem_of("sharp")), found_on("sharp")
     assert set(found) == {"ring", "level", "excess", "predicted", "local_weight"}
@@ -192,7 +192,7 @@ def test_large_grids_have_the_rule_only(monkeypatch: pytest.MonkeyPatch) -> None
         ),
     ],
 )
-def test_what_has_no_rule_has_no_variables_of_it(case: str, variables: set[str]) -> None:
+def test_metric_without_rule_has_no_rule_variables(case: str, variables: set[str]) -> None:
     assert set(diagnosis(CASES[case]())) == variables
 
 
@@ -206,14 +206,14 @@ def test_multiplied_metrics() -> None:
     assert found["local_weight"].values == pytest.approx(plain["local_weight"].values, rel=1e-9)
 
 
-def test_reports_apart_from_the_secrets_are_refused() -> None:
+def test_separate_reports_are_refused() -> None:
     with pytest.raises(InputError) as caught:
         diagnosis(CASES["reports apart from secrets"]())
     assert caught.value.field == "reports"
 
 
 @pytest.mark.study
-def test_the_page_tells_what_is_computed() -> None:
+def test_docs_quote_the_prediction() -> None:
     text = " ".join((SCRIPT.parent.parent / "docs" / "explanation" / "eikonal.md").read_text(encoding="utf-8").split())
     core = inside(diagnosis(runpy.run_path(str(SCRIPT))["hill"](50, 2.0)))
     negative, predicted = core["negative"] == 1, core["predicted"] == 1

@@ -122,7 +122,7 @@ def test_philadelphia() -> None:
 
 
 @pytest.mark.parametrize("epsilon", few_by_default([0.5, 0.3], 0.5))
-def test_small_levels_fail_at_the_boundary_and_are_remedied(epsilon: float) -> None:
+def test_small_levels_fail_at_the_boundary(epsilon: float) -> None:
     problem = flat((7, 7), epsilon)
     signed = weights(problem)
     diagnosis = diagnose(problem, signed)
@@ -142,7 +142,7 @@ def test_small_levels_fail_at_the_boundary_and_are_remedied(epsilon: float) -> N
     assert mechanism.attrs["expected_loss"] <= 1.15 * signed_loss
 
 
-def test_a_large_level_has_no_negative_weights() -> None:
+def test_large_level_has_no_negative_weights() -> None:
     assert weights(flat((10, 10), 0.9)).min() > 0
 
 
@@ -168,7 +168,7 @@ def test_either_remedy_is_private(limit: int, monkeypatch: pytest.MonkeyPatch) -
     assert verify(mechanism).certified
 
 
-def test_edge_budgets_keep_every_edge_within_its_length() -> None:
+def test_edge_budgets_respect_every_edge() -> None:
     """Before any repair: the table of the remedy satisfies the claim to rounding, the signed solution does not."""
     problem = sharp_hill()
     table, late = edge_budget(problem, pad_problem(problem))
@@ -183,7 +183,7 @@ def test_edge_budgets_keep_every_edge_within_its_length() -> None:
     assert (problem.weighted_loss * table).sum() <= 1.15 * signed_loss
 
 
-def test_the_remedy_on_points_needs_no_frame() -> None:
+def test_points_are_not_padded() -> None:
     rng = np.random.default_rng(3)
     for _ in range(20):
         problem = CASES["scattered points"]()
@@ -198,7 +198,7 @@ def test_the_remedy_on_points_needs_no_frame() -> None:
 
 
 @pytest.mark.usefixtures("skfmm")
-def test_the_fast_marching_route_is_private_too() -> None:
+def test_fast_marching_is_private() -> None:
     mechanism = solve(EikonalWeights(problem=load_problem("philadelphia", cells=10), distances="fast-marching"))
     graph = solve(EikonalWeights(problem=load_problem("philadelphia", cells=10)))
     assert verify(mechanism).certified

@@ -1,4 +1,4 @@
-"""No design loses more than the best closed form that keeps its claim, and no search goes on after its time."""
+"""No design loses more than the best closed form that keeps its claim, and no search continues after its time."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_best_closed_form_is_certified_and_best(case: str) -> None:
 
 
 @pytest.mark.parametrize(("case", "method"), WITHOUT_TIME)
-def test_without_time_the_design_is_no_worse_and_its_bound_holds(case: str, method: str) -> None:
+def test_design_without_time_is_no_worse(case: str, method: str) -> None:
     problem = problem_of(case)
     design = md.solve(problem, method=method, time_limit=NO_TIME)
     assert design.attrs["expected_loss"] <= best.best_closed_form(problem).loss
@@ -88,7 +88,7 @@ def test_without_time_the_design_is_no_worse_and_its_bound_holds(case: str, meth
     assert checked.lower_bound_checked
 
 
-def test_what_was_returned_is_said() -> None:
+def test_file_names_the_closed_form() -> None:
     design = md.solve(plane(8), method="blocks", time_limit=NO_TIME)
     assert design.attrs["stopped"] == "time"
     assert '"closed_form": "geometric_clamped"' in design.attrs["parameters"]
@@ -107,7 +107,7 @@ def test_the_other_routes_of_tables(method: str) -> None:
     assert md.verify(design).certified
 
 
-def test_a_map_whose_best_report_is_constant_gets_it() -> None:
+def test_constant_report_is_returned_if_best() -> None:
     """At next to no level nothing beats the constant report, and the interior-point method need not find that."""
     problem = replace(plane(6), metric=md.Euclidean(epsilon=1e-6, unit="m"))
     design = md.solve(problem, method="blocks", gap=0.5, time_limit=NO_TIME)
@@ -156,7 +156,7 @@ def test_coupled_program_starts_from_closed_forms(program: str) -> None:
 
 
 @pytest.mark.parametrize("case", ["euclidean lattice", "scattered points", "graph, table loss"])
-def test_the_bound_without_a_pricing_is_one(case: str) -> None:
+def test_bound_without_pricing_is_valid(case: str) -> None:
     problem = problem_of(case)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     value, dual = anchor_multipliers(pricer, problem.weighted_loss)
@@ -165,7 +165,7 @@ def test_the_bound_without_a_pricing_is_one(case: str) -> None:
     assert value <= md.solve(problem).attrs["expected_loss"]
 
 
-def test_too_short_a_limit_is_refused_with_an_estimate(monkeypatch) -> None:
+def test_short_limit_is_refused_with_estimate(monkeypatch) -> None:
     monkeypatch.setattr(best, "certifying_seconds", lambda mass, edges: 100.0)
     monkeypatch.setattr(best, "_SMALL", 0)
     with pytest.raises(SolverError, match=r"time_limit: is too short to certify any table of 36 x 36 .* about 221 s"):
@@ -174,7 +174,7 @@ def test_too_short_a_limit_is_refused_with_an_estimate(monkeypatch) -> None:
 
 
 class Clock:
-    """A clock that only what is called moves on."""
+    """A clock that only calls advance."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -187,7 +187,7 @@ ITERATIONS = [(4, math.inf, 8), (4, 6.0, 5), (4, 5.5, 4), (4, 0.0, 0), (5, math.
 
 
 @pytest.mark.parametrize(("cells", "limit", "iterations"), few_by_default(ITERATIONS, *ITERATIONS[:4]))
-def test_blocks_begin_no_iteration_that_would_end_late(monkeypatch, cells: int, limit: float, iterations: int) -> None:
+def test_blocks_start_no_late_iteration(monkeypatch, cells: int, limit: float, iterations: int) -> None:
     """Every factorisation takes a second: as many as fit, and one more would end after the deadline."""
     clock, taken = Clock(), []
     factor = blocks.BlockAlgebra.factor
@@ -254,7 +254,7 @@ def test_too_many_factors_are_refused_with_an_estimate(monkeypatch) -> None:
     ("method", "seed"),
     [("highs", 0), pytest.param("highs", 1, marks=pytest.mark.exhaustive)],
 )
-def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
+def test_rows_without_prior_are_designed(method: str, seed: int) -> None:
     """HiGHS alone leaves them wrong; the optimum is that of rays."""
     built = md.load_problem("philadelphia", cells=5)
     prior = built.prior_array * (np.random.default_rng(seed).random(25) > 0.6)
@@ -266,19 +266,19 @@ def test_rows_without_a_prior_are_designed_too(method: str, seed: int) -> None:
     assert known.attrs["lower_bound"] <= design.attrs["expected_loss"]
 
 
-def test_the_floor_is_under_every_scale_of_a_sweep() -> None:
+def test_sweep_is_no_worse_than_closed_forms() -> None:
     problem = plane(3)
     curve = md.sweep(problem, [0.5, 1.0], time_limit=NO_TIME)
     for scale, loss in zip(curve["scale"].values, curve["loss"].values, strict=True):
         assert loss <= best.best_closed_form(replace(problem, metric=float(scale) * problem.metric)).loss
 
 
-def test_a_comparison_leaves_out_what_no_time_is_left_for() -> None:
+def test_comparison_skips_late_mechanisms() -> None:
     table = md.compare(problem_of("line, zero-one"), time_limit=NO_TIME)
     assert list(table["mechanism"]) == ["optimal"]
 
 
-def test_grids_of_other_shapes_have_a_floor() -> None:
+def test_other_grids_have_a_closed_form() -> None:
     for shape, loss in itertools.product(((7,), (3, 4), (2, 2, 2)), (md.losses.Distance(), md.losses.ZeroOne())):
         domain = grid(shape)
         problem = md.DesignProblem(

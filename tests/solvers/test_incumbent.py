@@ -38,7 +38,7 @@ def bound(value: float) -> CoupledBound:
     return plain_bound(task(), value, NOTHING)
 
 
-def test_better_tables_that_meet_all_limits_are_kept() -> None:
+def test_better_feasible_tables_are_kept() -> None:
     best = incumbent()
     assert best.gap == math.inf
     assert best.try_table(table(4.0, 0.0), closed_form="constant")
@@ -49,7 +49,7 @@ def test_better_tables_that_meet_all_limits_are_kept() -> None:
     assert (best.objective, best.parameters) == (3.0, {})
 
 
-def test_the_gap_is_that_of_the_best_table_and_the_best_bound() -> None:
+def test_gap_uses_best_table_and_best_bound() -> None:
     best = incumbent(target=0.25)
     best.try_table(table(4.0))
     assert (best.lower_bound, best.gap, best.is_close) == (0.0, 1.0, False)
@@ -93,13 +93,13 @@ def test_routes_run_until_one_meets_the_gap() -> None:
 
 
 @pytest.mark.parametrize("ends", [Stop.TIME, SolverError("no", field="solver", value=""), Stop.PRECISION])
-def test_a_route_that_ends_early_alone_is_followed(ends: Stop | Exception) -> None:
+def test_early_route_is_followed(ends: Stop | Exception) -> None:
     last = Scripted(Stop.PRECISION)
     assert follow(Scripted(ends, 2.0), last) is Stop.PRECISION
     assert last.runs == [0]
 
 
-def test_a_rejected_route_is_skipped_and_an_interrupt_ends_all() -> None:
+def test_rejected_route_is_skipped() -> None:
     rejected, last = Scripted(Stop.GAP, reason="too large"), Scripted(Stop.GAP)
     assert follow(rejected, Scripted(Stop.INTERRUPT, 2.0), last) is Stop.INTERRUPT
     assert rejected.runs == last.runs == []
@@ -111,7 +111,7 @@ def test_without_time_no_route_runs() -> None:
     assert route.runs == []
 
 
-def test_a_budget_keeps_its_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_budget_keeps_its_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
     now = SimpleNamespace(value=100.0)
     monkeypatch.setattr(time_budget, "time", SimpleNamespace(monotonic=lambda: now.value))
     budget = TimeBudget.of(10.0, reserve=2.0)
@@ -123,7 +123,7 @@ def test_a_budget_keeps_its_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
     assert TimeBudget().remaining() == math.inf
 
 
-def test_every_word_of_stopped_is_explained_where_users_read_it() -> None:
+def test_every_stop_is_documented() -> None:
     assert len(Stop) == 9
     for word in Stop:
         assert word is Stop.NONE or f'"{word}"' in str(md.solve.__doc__)

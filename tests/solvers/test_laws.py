@@ -50,7 +50,7 @@ def test_the_block_interior_point_agrees_with_the_whole_program(case: str) -> No
 
 
 @ALL
-def test_certified_by_the_fast_and_by_the_plain_check(case: str) -> None:
+def test_both_checks_certify(case: str) -> None:
     mass, edges = optimum(case)["mass"].values, problem_of(case).edges
     assert are_rows(mass)
     assert reference_violations(mass, edges) == 0

@@ -54,7 +54,7 @@ def answers(unit: float = 1.0) -> DesignProblem:
     )
 
 
-def labelled(unit: float = 1.0) -> DesignProblem:
+def labels_problem(unit: float = 1.0) -> DesignProblem:
     """Which of four columns of a map, judged by the distance to the column named."""
     asked = eikonal(unit)
     labels = np.arange(16) // 4
@@ -89,7 +89,7 @@ class Route:
         return value / unit, attrs.get("lower_bound", np.nan) / unit
 
 
-def bounded(problem: DesignProblem) -> Program:
+def bounded_program(problem: DesignProblem) -> Program:
     return md.programs.Bounded(problem, worst_loss=1.02 * float(problem.loss_matrix[:, problem.best_constant].max()))
 
 
@@ -97,16 +97,16 @@ def robust(problem: DesignProblem) -> Program:
     return md.programs.Robust(problem, priors=[problem.prior_array, problem.prior_array[::-1]])
 
 
-def limited(problem: DesignProblem) -> Program:
+def capped_reports(problem: DesignProblem) -> Program:
     return md.programs.Constrained(problem, constraints=[md.programs.ReportCap(cap=0.4)])
 
 
-def capped(problem: DesignProblem) -> Program:
+def capped_discs(problem: DesignProblem) -> Program:
     cap = md.posteriors.PosteriorCap(radius=1.0, share=0.6, people=np.full(16, 10), centres="places")
     return md.programs.Constrained(problem, constraints=[cap])
 
 
-def matched(problem: DesignProblem) -> Program:
+def matched_program(problem: DesignProblem) -> Program:
     assert problem.domain.cell is not None
     return md.programs.MatchedOptimal(problem, distance=0.9 * problem.domain.cell[0])
 
@@ -129,14 +129,14 @@ ROUTES = {
     "answers": Route(problem=answers),
     "weights": Route(make=lambda problem: md.EikonalWeights(problem), options={"method": "table"}),
     "factored": Route(make=lambda problem: md.EikonalWeights(problem), options={"method": "factored"}, by_length=True),
-    "queries": Route(make=lambda problem: md.programs.QueryWeights(problem), problem=labelled, by_length=True),
+    "queries": Route(make=lambda problem: md.programs.QueryWeights(problem), problem=labels_problem, by_length=True),
     "minimax": Route(make=md.programs.Minimax),
     "robust": Route(make=robust),
-    "bounded": Route(make=bounded),
-    "constrained": Route(make=limited),
-    "capped": Route(make=capped),
+    "bounded": Route(make=bounded_program),
+    "constrained": Route(make=capped_reports),
+    "capped": Route(make=capped_discs),
     "convex": Route(make=convex),
-    "matched": Route(make=matched, problem=euclidean, by_length=True),
+    "matched": Route(make=matched_program, problem=euclidean, by_length=True),
     "positions": Route(make=lambda problem: md.positions.Positions(problem), problem=euclidean, by_length=True),
     "statistical": Route(make=lambda problem: md.surveys.StatisticalDesign(problem), options={"gap": 0.1}, power=0),
 }

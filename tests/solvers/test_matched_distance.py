@@ -89,7 +89,7 @@ def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, ta
 
 
 @pytest.mark.parametrize("name", matched.FAMILIES)
-def test_what_is_out_of_reach_is_refused_with_the_range(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_distance_is_refused_with_range(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """With narrower limits than the shipped ones, which take seconds."""
     monkeypatch.setattr(matched, "MAX_DISPLACEMENTS", 10_000)
     monkeypatch.setattr(matched, "MAX_STEP_NATS", 5.0)
@@ -156,7 +156,7 @@ def test_bad_input_names_the_field(family: object, distance: object, change: dic
 
 
 @pytest.mark.parametrize("distance", [0.0, -450.0, math.nan])
-def test_a_problem_takes_no_such_distance(distance: float) -> None:
+def test_problem_refuses_invalid_distance(distance: float) -> None:
     with pytest.raises(InputError) as caught:
         on(Domain.grid((3, 3), cell=1.0, unit="km"), matched_distance=distance)
     assert caught.value.field == "distance"
@@ -205,7 +205,7 @@ def max_log_ratio(table, problem):
 
 @pytest.mark.parametrize("level", few_by_default([0.002, 0.007, 0.03], 0.007))
 @pytest.mark.parametrize("name", matched.FAMILIES)
-def test_a_matched_level_is_that_of_all_pairs(name, level):
+def test_matched_level_holds_for_all_pairs(name, level):
     problem = paris()
     found = match_effective_epsilon(problem, name, level)
     table = matched.FAMILIES[name].table(problem, found.epsilon)
@@ -218,13 +218,13 @@ def test_a_matched_level_is_that_of_all_pairs(name, level):
 
 
 @pytest.mark.parametrize("level", [0.0, -1.0, math.nan, math.inf])
-def test_levels_that_are_none_are_refused(level):
+def test_invalid_levels_are_refused(level):
     with pytest.raises(InputError) as caught:
         match_effective_epsilon(paris(), "geometric_normalised", level)
     assert caught.value.field == "level"
 
 
-def test_a_family_without_such_a_level_is_refused():
+def test_family_without_the_level_is_refused():
     def constant(problem, epsilon):
         return np.full((16, 16), 1 / 16) + 0 * epsilon + 1e-9 * np.eye(16)
 

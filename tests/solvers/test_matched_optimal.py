@@ -69,7 +69,7 @@ def test_the_excess_of_the_graph_by_adding_all_paths(cells: int, monkeypatch: py
     assert program(cells).excess == pytest.approx(expected, rel=1e-12)
 
 
-def test_all_pairs_of_small_grids_stand_for_themselves() -> None:
+def test_small_grids_use_all_pairs() -> None:
     assert not program().graph
     assert program().excess == 1
 
@@ -81,13 +81,13 @@ def test_no_time_leaves_no_mechanism() -> None:
 
 
 @pytest.mark.parametrize("distance", [0.0, -1.0, float("nan"), 1e6])
-def test_distances_that_are_refused(distance: float) -> None:
+def test_invalid_distances_are_refused(distance: float) -> None:
     with pytest.raises(InputError) as caught:
         MatchedOptimal(problem=program().problem, distance=distance)
     assert caught.value.field == "distance"
 
 
-def test_a_distance_that_no_report_reaches_is_refused() -> None:
+def test_unreachable_distance_is_refused() -> None:
     given = program().problem
     far = Domain.points_at(given.domain.points[:2] + 1000.0, unit=given.domain.unit)
     with pytest.raises(InputError, match="the smallest expected distance"):

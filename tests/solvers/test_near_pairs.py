@@ -21,7 +21,7 @@ def problem(domain: Domain) -> DesignProblem:
     )
 
 
-def test_near_pairs_are_the_pairs_of_all_that_lie_on_the_stencil() -> None:
+def test_near_pairs_lie_on_the_stencil() -> None:
     """Every edge of the claim again, one by one: its displacement sorted, its length as the claim has it."""
     asked = problem(grid((6, 6)))
     steps = {(1, 0), (1, 1), (2, 1), (3, 1), (3, 2)}
@@ -50,6 +50,6 @@ def test_excess_around_a_mask_by_hand() -> None:
 @pytest.mark.parametrize(
     "domain", [Domain.points_at(np.random.default_rng(0).random((20, 2)), unit="cell"), grid((3, 3, 3))]
 )
-def test_elsewhere_there_are_none(domain: Domain) -> None:
+def test_other_domains_are_refused(domain: Domain) -> None:
     with pytest.raises(UnsuitableError):
         near_pairs(problem(domain))

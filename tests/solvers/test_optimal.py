@@ -1,4 +1,4 @@
-"""The optimal program: independent values, known optima, limits, and what happens when time runs out."""
+"""The optimal program: independent values, known optima, limits, and results when time runs out."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_independent_values_on_euclidean_lattices(loss: str, cells: int) -> None
 
 
 @pytest.mark.parametrize(("cells", "epsilon"), [(2, 0.3), (6, 0.9), (12, 2.5)])
-def test_zero_one_loss_on_a_line_gives_the_truncated_geometric(cells: int, epsilon: float) -> None:
+def test_line_gives_the_truncated_geometric(cells: int, epsilon: float) -> None:
     published = shipped_problem("line").published(cells=cells, epsilon=epsilon)["optimal"]
     attrs = solve(Optimal(problem=load_problem("line", cells=cells, epsilon=epsilon)), gap=SOLVED).attrs
     assert attrs["lower_bound"] <= published * (1 + SOLVED)
@@ -87,7 +87,7 @@ def test_a_richer_stencil_is_a_stronger_claim(stencil: int) -> None:
 @pytest.mark.parametrize(
     ("epsilon", "rest"), few_by_default(itertools.product([0.1, 1.0, 5.0], [0.0, 1e-12, 1e-6]), (5.0, 1e-12))
 )
-def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -> None:
+def test_improbable_secrets_keep_the_bound_tight(epsilon: float, rest: float) -> None:
     domain = grid(40)
     prior = priors.proportional(np.r_[np.ones(20), np.full(20, rest)])
     problem = DesignProblem(domain=domain, metric=Euclidean(epsilon=epsilon, unit="cell"), prior=prior, loss=ZeroOne())
@@ -96,7 +96,7 @@ def test_improbable_secrets_do_not_cost_the_bound(epsilon: float, rest: float) -
 
 
 @pytest.mark.parametrize("method", few_by_default(("auto", "highs", "columns", "blocks"), "auto", "columns"))
-def test_far_entries_are_resolved_where_distances_range_widely(method: str) -> None:
+def test_wide_distances_are_resolved(method: str) -> None:
     problem = load_problem("philadelphia", cells=10)  # edges of 4 to 26 nats
     design = optimal_design(problem, gap=1e-5, method=method)
     assert design.stopped == "gap"
@@ -165,7 +165,7 @@ def test_every_method_encloses_random_optima(seeds: range) -> None:
 
 
 @pytest.mark.parametrize("method", ["blocks", "columns"])
-def test_progress_is_monotone_and_the_gap_is_what_it_says(method: str) -> None:
+def test_progress_is_monotone(method: str) -> None:
     seen: list[Any] = []
     optimal_design(load_problem("philadelphia", cells=4, extent=8.0), gap=1e-6, method=method, on_progress=seen.append)
     assert len(seen) > 1
@@ -179,7 +179,7 @@ def test_progress_is_monotone_and_the_gap_is_what_it_says(method: str) -> None:
     ("method", "when"),
     few_by_default([("blocks", 0), ("blocks", 1), ("blocks", 5), ("columns", 0)], ("blocks", 1), ("columns", 0)),
 )
-def test_an_interrupt_keeps_a_certified_table_with_its_true_gap(method: str, when: int) -> None:
+def test_interrupt_keeps_table_with_true_gap(method: str, when: int) -> None:
     told = 0
 
     def stop(state: Any) -> None:
@@ -211,7 +211,7 @@ def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reference_violations(design.mass, problem.edges) == 0
 
 
-def test_without_any_time_the_exponential_mechanism_is_returned() -> None:
+def test_no_time_returns_the_exponential_mechanism() -> None:
     problem = load_problem("line")
     design = optimal_design(problem, gap=1e-3, time_limit=-1.0)
     attrs = baselines.exponential(problem).attrs
@@ -220,7 +220,7 @@ def test_without_any_time_the_exponential_mechanism_is_returned() -> None:
     assert 0 <= design.lower_bound <= design.loss
 
 
-def test_a_solver_that_fails_costs_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_solver_keeps_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise SolverError("HiGHS gave no finite point", field="solver", value="", remedy="")
 
@@ -245,9 +245,9 @@ def test_warm_start_gives_the_same_optimum() -> None:
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(InputError, match="the optimal program takes"):
+    with pytest.raises(InputError, match="for the optimal program"):
         solve(Optimal(problem=load_problem("line")), method="magic")
-    with pytest.raises(InputError, match="the eikonal program takes"):
+    with pytest.raises(InputError, match="for the eikonal program"):
         solve(EikonalWeights(problem=load_problem("line")), method="blocks")
 
 

@@ -83,7 +83,7 @@ def minimum(r: np.ndarray, anchor: int, edges: Edges) -> tuple[float, np.ndarray
 @pytest.mark.parametrize(
     "name", few_by_default(GRAPHS, "two places", "short edges", "spread lengths", "grid with ties", "discrete")
 )
-def test_the_value_is_the_minimum_over_the_cone_and_never_above(name: str) -> None:
+def test_value_is_the_minimum_over_the_cone(name: str) -> None:
     edges, n = graph(name)
     cost, dual = objectives(name)
     anchors = np.random.default_rng(5).integers(0, n, cost.shape[1])
@@ -125,7 +125,7 @@ def test_the_value_is_below_every_ray_of_the_cone(name: str) -> None:
             assert (value <= (cost - dual[:, None]).T @ g / g[anchors]).all()
 
 
-def test_pricing_starts_afresh_every_time() -> None:
+def test_pricing_repeats_to_the_bit() -> None:
     edges, n = graph("random")
     cost, dual = objectives("random")
     pricer = ConePricer(edges, n, np.arange(cost.shape[1]) % n)
@@ -137,7 +137,7 @@ def test_pricing_starts_afresh_every_time() -> None:
 
 
 @ALL
-def test_any_multipliers_bound_the_loss_of_every_private_table(name: str) -> None:
+def test_any_multipliers_bound_private_tables(name: str) -> None:
     edges, n = graph(name)
     rng = np.random.default_rng(8)
     cost = rng.dirichlet(np.ones(n))[:, None] * rng.random((n, n))
@@ -190,7 +190,7 @@ def test_homogeneous_bound_tolerates_distant_errors() -> None:
     assert found.value == lower_bound(found.dual, pricer.price(cost, found.dual).value)
 
 
-def test_no_other_trial_is_made_where_nothing_is_gained() -> None:
+def test_useless_trials_are_skipped() -> None:
     edges, n = graph("random")
     cost, _ = objectives("random")
     cost = np.abs(cost)

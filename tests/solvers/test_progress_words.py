@@ -1,4 +1,4 @@
-"""What progress says of a gap: none before there is a lower bound, and of which quantity it is."""
+"""The words of progress for a gap: none before there is a lower bound, and of which quantity it is."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ NONE_YET = "no lower bound yet"
         (0.25, 0.75, "gap 25 %, blocks"),
     ],
 )
-def test_brief_says_whether_there_is_a_bound(gap, bound, words):
+def test_brief_names_a_missing_bound(gap, bound, words):
     state = Progress(method="blocks", seconds=1.0, loss=1.0, lower_bound=bound, gap=gap)
     assert state.brief == words
     assert str(state).startswith(words)
 
 
-def test_brief_says_of_which_quantity_a_gap_is():
+def test_brief_names_the_gap():
     state = Progress(method="columns", seconds=1.0, loss=1.0, lower_bound=0.9, gap=0.1, gap_of="inner gap")
     assert state.brief == "inner gap 10 %, columns"
 
 
 @pytest.mark.parametrize("method", ["highs", "columns", "blocks"])
-def test_no_state_of_a_search_shows_a_gap_above_the_loss(method):
+def test_no_progress_shows_a_gap_above_100_percent(method):
     states: list[Progress] = []
     problem = md.load_problem("philadelphia", cells=6)
     md.solve(problem, method=method, on_progress=states.append)

@@ -52,7 +52,7 @@ def problem_of(case: str) -> DesignProblem:
 
 
 @cache
-def solved(case: str) -> xr.Dataset:
+def solve_case(case: str) -> xr.Dataset:
     return md.solve(md.programs.QueryWeights(problem=problem_of(case)))
 
 
@@ -70,22 +70,22 @@ def on_a_line(answers: list[int], epsilon: float, prior: np.ndarray | None = Non
 
 
 @ALL
-def test_certified_between_the_optimum_and_the_constant_report(case: str) -> None:
-    mechanism, best = solved(case).attrs, optimum(case).attrs
-    checked = md.verify(solved(case))
+def test_loss_lies_between_optimum_and_constant(case: str) -> None:
+    mechanism, best = solve_case(case).attrs, optimum(case).attrs
+    checked = md.verify(solve_case(case))
     assert checked.certified
     assert checked.lower_bound_checked
-    assert reference_violations(solved(case)["mass"].values, problem_of(case).edges) == 0
+    assert reference_violations(solve_case(case)["mass"].values, problem_of(case).edges) == 0
     assert 0 < mechanism["lower_bound"] <= best["expected_loss"]
     assert best["lower_bound"] <= mechanism["expected_loss"] <= problem_of(case).constant_loss
     assert mechanism["expected_loss"] <= 1.15 * best["expected_loss"]
 
 
 @ALL
-def test_the_statement_over_all_constraints_has_the_same_optimum(case: str) -> None:
+def test_statement_has_the_same_optimum(case: str) -> None:
     statement = md.programs.QueryWeights(problem=problem_of(case)).statement()
     assert statement.is_dcp()
-    assert statement.solve(solver="HIGHS") == pytest.approx(solved(case).attrs["expected_loss"], rel=ORACLE)
+    assert statement.solve(solver="HIGHS") == pytest.approx(solve_case(case).attrs["expected_loss"], rel=ORACLE)
 
 
 @ALL
@@ -167,7 +167,7 @@ def test_a_lopsided_threshold(factor: float, holds: bool) -> None:
         assert found < formula * (1 - 1e-4)
 
 
-def test_one_label_a_place_is_the_eikonal_mechanism() -> None:
+def test_one_label_per_place_is_eikonal() -> None:
     """Zero-one loss on a line, where the eikonal weights are optimal: the same kernel, table and loss."""
     given = CASES["line, zero-one"]()
     problem = query_problem(
@@ -194,7 +194,7 @@ def test_one_label_a_place_is_the_eikonal_mechanism() -> None:
         (10, "RECEDING", 1.05),
     ),
 )
-def test_every_family_of_sets_earns_its_place(
+def test_every_family_of_sets_lowers_the_loss(
     cells: int, left_out: str, cost: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = md.load_problem("neighbourhoods", cells=cells, labels=5, extent=cells / 4)
@@ -228,7 +228,7 @@ def test_source_sets_by_brute_force() -> None:
         assert found == expected
 
 
-def test_answers_that_privacy_forbids_are_constant() -> None:
+def test_strict_privacy_gives_a_constant() -> None:
     """A map of half a nat: the constant report is nearly the best, and the program does no worse."""
     problem = md.load_problem("neighbourhoods", cells=6, labels=4, extent=0.5)
     found = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
@@ -261,7 +261,7 @@ def test_without_room_fewer_kernels_are_used(monkeypatch: pytest.MonkeyPatch) ->
     assert losses[0] < losses[1] < losses[2]
 
 
-def test_large_problems_have_no_table_over_pairs_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_problems_avoid_pair_tables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The bound is left out beyond a size, and no step asks for all distances."""
 
     def refuse(self: object) -> None:
@@ -278,10 +278,10 @@ def test_large_problems_have_no_table_over_pairs_of_secrets(monkeypatch: pytest.
     assert (checked.certified, checked.lower_bound_checked) == (True, None)
 
 
-def test_constraints_are_taken_up_until_none_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_violated_constraints_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     """Seven at a time or five hundred: the same loss; without any the repair pays for it."""
     problem = problem_of("eikonal, masked")
-    full = solved("eikonal, masked").attrs["expected_loss"]
+    full = solve_case("eikonal, masked").attrs["expected_loss"]
     monkeypatch.setattr(solver, "OPTIONS", solver.QueryOptions(added=7))
     few = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     assert few == pytest.approx(full, rel=ORACLE)
@@ -309,7 +309,7 @@ def test_a_time_limit_leaves_a_private_table() -> None:
     assert full < cut.attrs["expected_loss"] <= problem.constant_loss * 1.5
 
 
-def test_everything_else_takes_a_query_problem(tmp_path: Path) -> None:
+def test_other_programs_accept_a_query_problem(tmp_path: Path) -> None:
     problem = md.load_problem("neighbourhoods", cells=4, labels=3, loss="distance")
     rows = {row["mechanism"]: row for row in md.compare(problem).to_dict("records")}
     assert {"optimal", "query", "exponential", "constant"} <= set(rows)

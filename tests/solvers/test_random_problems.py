@@ -16,7 +16,7 @@ SMALL = 24  # secrets of the default suite, at most
 STEPS = 1e-9  # relative; loss and bound of two certified intervals, rounded
 
 
-def enclosed(seed: int, largest: int) -> bool:
+def encloses_optimum(seed: int, largest: int) -> bool:
     """Solve a random case and compare; whether there was an optimum to compare with."""
     program = random_case(seed, largest=largest)
     attrs = md.solve(program).attrs
@@ -35,20 +35,20 @@ def enclosed(seed: int, largest: int) -> bool:
 
 @pytest.mark.parametrize("start", few_by_default(range(0, 60, 10), 10))
 def test_intervals_hold_the_optimum(start: int) -> None:
-    compared = [enclosed(seed, SMALL) for seed in range(start, start + 10)]
+    compared = [encloses_optimum(seed, SMALL) for seed in range(start, start + 10)]
     assert np.mean(compared) >= 0.8  # what methods of HiGHS differ on is no evidence; it must stay the exception
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("start", range(1000, 1500, 10))
 def test_intervals_hold_the_optimum_of_larger_problems(start: int) -> None:
-    compared = [enclosed(seed, 60) for seed in range(start, start + 10)]
+    compared = [encloses_optimum(seed, 60) for seed in range(start, start + 10)]
     assert np.mean(compared) >= 0.7
 
 
 @pytest.mark.parametrize("method", few_by_default(["highs", "columns", "blocks"], "highs", "columns"))
 @pytest.mark.parametrize("seeds", few_by_default([range(200, 202), range(202, 206)], range(200, 202)))
-def test_a_forced_method_is_right_or_says_so(method: str, seeds: range) -> None:
+def test_forced_method_is_right_or_refuses(method: str, seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed, largest=8)
         least = optimal_design(problem, gap=GAP)
@@ -60,7 +60,7 @@ def test_a_forced_method_is_right_or_says_so(method: str, seeds: range) -> None:
 
 
 @pytest.mark.parametrize("x", [0.9, 0.71, 0.55, 0.3, 0.1])
-def test_the_row_sum_of_a_centre_without_prior_binds_both_ways(x: float) -> None:
+def test_row_sum_without_prior_binds_both_ways(x: float) -> None:
     """Three leaves at e^{-d} = x from a centre where nobody lives: 0-1 loss, with the centre's row and without."""
     length = np.full(3, -np.log(x))
     pairs = np.array([0, 0, 1]), np.array([1, 2, 2])

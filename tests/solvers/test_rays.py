@@ -32,7 +32,7 @@ def without(cells: int, zeros: int, seed: int) -> md.DesignProblem:
     return replace(problem, prior=prior / prior.sum())
 
 
-def scattered(cells: int, seed: int) -> md.DesignProblem:
+def scattered_problem(cells: int, seed: int) -> md.DesignProblem:
     """Philadelphia with weights over twelve orders of magnitude."""
     problem = load_problem("philadelphia", cells=cells)
     prior = 10.0 ** np.random.default_rng(seed).uniform(-12, 0, problem.domain.size)
@@ -52,8 +52,8 @@ def generation(problem: md.DesignProblem, target: float = GAP) -> tuple[RayGener
         *((cells, zeros, 0) for cells, zeros in ((4, 2), (6, 1), (8, 18), (4, None))),
     ),
 )
-def test_maps_where_nobody_lives_in_some_cells(cells: int, zeros: int | None, seed: int) -> None:
-    problem = scattered(cells, seed) if zeros is None else without(cells, zeros, seed)
+def test_maps_with_empty_cells(cells: int, zeros: int | None, seed: int) -> None:
+    problem = scattered_problem(cells, seed) if zeros is None else without(cells, zeros, seed)
     found = optimal_design(problem, gap=GAP)
     fine = optimal_design(problem, gap=FINE)
     assert found.stopped == fine.stopped == "gap"
@@ -73,7 +73,7 @@ def test_minimax_has_least_favourable_prior(cells: int) -> None:
     assert worst.lower_bound <= found.objective * (1 + ROUNDED)
 
 
-def test_a_zero_point_of_highs_loses_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zero_point_of_highs_keeps_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     """The whole program first, as with short edges; every point is zero, and rays find the table."""
     problem = load_problem("line", cells=6)
     solve = highs.solve_linear_program
@@ -107,11 +107,11 @@ def test_objective_is_of_the_table_and_above_bound() -> None:
     assert Decision.CONTINUE in decisions
 
 
-def test_the_deadline_ends_it() -> None:
+def test_deadline_ends_rays() -> None:
     assert generate(*generation(without(4, 2, 0), FINE), TimeBudget(-np.inf)) == "time"
 
 
-def test_the_other_method_takes_turns_where_one_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failing_method_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     (rays, incumbent), solve, seen = generation(without(4, 2, 0)), highs.ColumnMaster.solve, []
 
     def fails(self, time_limit, *, interior=None):
@@ -129,7 +129,7 @@ def test_the_other_method_takes_turns_where_one_fails(monkeypatch: pytest.Monkey
         rays.master.solve(1.0, 0.0)
 
 
-def test_a_simplex_that_turns_in_circles_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cycling_simplex_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without steps it ends before any vertex, and the interior-point method goes on; the test below has a map that
     made HiGHS turn until its time was over.
     """
@@ -142,7 +142,7 @@ def test_a_simplex_that_turns_in_circles_ends(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.study
-def test_a_map_whose_columns_made_highs_turn_in_circles() -> None:
+def test_map_that_made_highs_cycle() -> None:
     found = optimal_design(random_map(37, 4, 12), gap=1e-4, time_limit=120)
     assert found.stopped == "gap"
 
@@ -170,8 +170,8 @@ def test_limits_of_a_master_bind_from_above() -> None:
 
 
 @pytest.mark.parametrize("extent", [800.0, 1e100])
-def test_an_answer_of_many_secrets_is_found_where_edges_are_long(extent):
-    """Every secret tells its answer: what is lost is what integers cannot leave out."""
+def test_shared_answer_with_long_edges(extent):
+    """Secrets may reveal their answer: the remaining loss is the least mass that integers can hold."""
     design = optimal_design(load_problem("neighbourhoods", cells=4, labels=2, extent=extent), gap=GAP)
     assert (design.stopped, design.lower_bound >= 0) == ("gap", True)
     assert design.loss <= FINE**2

@@ -85,7 +85,7 @@ def test_program_points_are_private_tables_of_profiles(case: str, cuts: str) -> 
 
 
 @every
-def test_row_sums_and_their_transpose_against_the_dense_matrix(case: str, cuts: str) -> None:
+def test_row_sums_equal_the_dense_matrix(case: str, cuts: str) -> None:
     program = program_of(case, cuts)
     algebra, sums = BlockAlgebra(program), dense_sums(program)
     rng = np.random.default_rng(2)
@@ -170,7 +170,7 @@ def test_the_interior_point_ends_where_highs_does(case: str, cuts: str) -> None:
 
 
 @pytest.mark.parametrize("tolerance", few_by_default([1e-1, 1e-3], 1e-3))
-def test_restoration_ends_the_drift_of_row_sums(tolerance: float) -> None:
+def test_restoration_corrects_row_sums(tolerance: float) -> None:
     problem = load_problem("philadelphia", cells=8)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     cut = np.random.default_rng(5).random(pricer.distance.shape) < 0.1
@@ -180,7 +180,7 @@ def test_restoration_ends_the_drift_of_row_sums(tolerance: float) -> None:
     assert np.abs(program.table(found.q).sum(axis=1) - 1).max() <= ROUNDED
 
 
-def test_a_program_with_every_node_cut_is_the_whole_program() -> None:
+def test_all_cuts_give_the_whole_program() -> None:
     problem = problem_of("eikonal, 8 neighbours")
     program = program_of("eikonal, 8 neighbours", "all")
     assert program.variables == problem.domain.size**2 + 1
@@ -221,7 +221,7 @@ def test_work_blocks_cover_their_range_once() -> None:
         in_blocks(fail, 100, 10)
 
 
-def test_no_block_of_work_begins_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_work_block_starts_late(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a clock that every block moves on by a second."""
     done: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: float(len(done)))

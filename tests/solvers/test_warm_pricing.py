@@ -61,7 +61,7 @@ def test_ratios_are_attained_in_the_cone(name: str) -> None:
 
 
 @pytest.mark.parametrize("share", [0.08, 0.01])
-def test_rays_of_cores_keep_all_pairs(share: float) -> None:
+def test_core_rays_satisfy_all_pairs(share: float) -> None:
     problem = scattered(60, level=0.01)
     pricer, dual = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
     pricer.set_cores(share)
@@ -91,7 +91,7 @@ def test_pricing_by_all_pairs_is_that_by_lists(name: str, monkeypatch: pytest.Mo
 
 @EACH
 @pytest.mark.parametrize("seed", few_by_default(range(3), 1))
-def test_reductions_of_any_trees_prove_that_no_price_is_negative(name: str, seed: int) -> None:
+def test_reductions_of_any_trees_prove_prices(name: str, seed: int) -> None:
     """Random trees, whatever their rays: multipliers less the reductions are admissible, by a linear program."""
     problem, random = PROBLEMS[name](), np.random.default_rng(seed)
     pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
@@ -121,8 +121,8 @@ def test_proved_bound_is_below_and_near_optimum(name: str) -> None:
     assert proved_bound(pricer, problem.weighted_loss, design.dual) >= design.lower_bound * (1 - 1e-9)
 
 
-def test_small_cores_prove_a_bound_where_priors_are_zero() -> None:
-    """What is negative beyond a core is absorbed nearby: all of it reduced, 11 % of the bound would go."""
+def test_small_cores_prove_bounds_at_zero_priors() -> None:
+    """Places near a core absorb negative amounts beyond it: all of it reduced, 11 % of the bound would go."""
     problem = scattered(60, level=0.006, zeros=0.5, seed=4)
     design = optimal_design(problem, gap=1e-3)
     pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
@@ -131,7 +131,7 @@ def test_small_cores_prove_a_bound_where_priors_are_zero() -> None:
     assert pricer.prove(design.dual, 1e-3, widen=False).bound >= 0.93 * design.lower_bound
 
 
-def test_a_bound_that_is_too_high_is_not_verified() -> None:
+def test_excessive_bound_is_refused() -> None:
     mechanism = md.solve(scattered(44, level=0.006))
     assert md.verify(mechanism).lower_bound_checked
     raised = rewritten(mechanism, lower_bound=float(mechanism["dual"].sum()) * (1 + SOLVED))
