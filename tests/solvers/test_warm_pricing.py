@@ -9,7 +9,7 @@ from fixtures.mechanisms import optimal_design
 from fixtures.rows import few_by_default
 from fixtures.tolerances import DESIGN_MARGIN, SOLVED
 from scipy.optimize import linprog
-from test_column_generation import lattice, scattered
+from test_column_generation import lattice, scattered_problem
 
 import mechdesign as md
 from mechdesign import DesignProblem, load_problem
@@ -20,11 +20,11 @@ from mechdesign.solvers.cone.warm_pricing import WarmPricer, proved_bound
 RATIO = 1e-6  # of Dinkelbach's method, which ends at 1e-7 here
 EXACT = Effort(1e-12, 1e-9, 30, False)
 PROBLEMS = {
-    "all pairs": lambda: scattered(44, level=0.006),
-    "zeros": lambda: scattered(44, level=0.006, zeros=0.5, seed=4),
+    "all pairs": lambda: scattered_problem(44, level=0.006),
+    "zeros": lambda: scattered_problem(44, level=0.006, zeros=0.5, seed=4),
     "lattice": lambda: lattice((7, 7), 0.4),
     "edges": lambda: load_problem("philadelphia", cells=6, extent=3.0),
-    "fewer reports": lambda: scattered(44, level=0.006, reports=12),
+    "fewer reports": lambda: scattered_problem(44, level=0.006, reports=12),
 }
 EACH = pytest.mark.parametrize("name", few_by_default(PROBLEMS, "zeros", "edges", "fewer reports"))
 
@@ -62,7 +62,7 @@ def test_ratios_are_attained_in_the_cone(name: str) -> None:
 
 @pytest.mark.parametrize("share", [0.08, 0.01])
 def test_core_rays_satisfy_all_pairs(share: float) -> None:
-    problem = scattered(60, level=0.01)
+    problem = scattered_problem(60, level=0.01)
     pricer, dual = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss), multipliers(problem)
     pricer.set_cores(share)
     assert pricer.trees.core.max() < 60
@@ -123,7 +123,7 @@ def test_proved_bound_is_below_and_near_optimum(name: str) -> None:
 
 def test_small_cores_prove_bounds_at_zero_priors() -> None:
     """Places near a core absorb negative amounts beyond it: all of it reduced, 11 % of the bound would go."""
-    problem = scattered(60, level=0.006, zeros=0.5, seed=4)
+    problem = scattered_problem(60, level=0.006, zeros=0.5, seed=4)
     design = optimal_design(problem, gap=1e-3)
     pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
     pricer.set_cores(0.05)
@@ -132,7 +132,7 @@ def test_small_cores_prove_bounds_at_zero_priors() -> None:
 
 
 def test_excessive_bound_is_refused() -> None:
-    mechanism = md.solve(scattered(44, level=0.006))
+    mechanism = md.solve(scattered_problem(44, level=0.006))
     assert md.verify(mechanism).lower_bound_checked
     raised = rewritten(mechanism, lower_bound=float(mechanism["dual"].sum()) * (1 + SOLVED))
     assert not md.verify(raised).lower_bound_checked
@@ -141,7 +141,7 @@ def test_excessive_bound_is_refused() -> None:
 
 
 def test_cores_never_shrink() -> None:
-    problem = scattered(60, level=0.01)
+    problem = scattered_problem(60, level=0.01)
     pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
     pricer.set_cores(0.02)
     before = pricer.trees.core.copy()
