@@ -47,6 +47,7 @@ from mechdesign.base.validation import check_epsilon
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.release.growth import GrowthName
 
+# More than 400 lines on one subject: the laws of the noise, each with its privacy. A third are formulas and examples.
 __all__ = [
     "GeneralizedCauchy",
     "Laplace",

@@ -124,6 +124,8 @@ class HomeAwayChain(Chain):
         jump = jump.astype(belief.dtype, copy=False)
         home, away = self._parts(belief)
         new = np.empty_like(belief).reshape(-1, n + n * n)
+        # From away: home with probability back, else on to J with probability wander, else no move. In place, since the
+        # array has n^2 entries a person.
         moved = (away.reshape(-1, n) @ jump).reshape(away.shape)
         moved *= (1 - back) * wander
         moved += ((1 - back) * (1 - wander)) * away
@@ -189,6 +191,7 @@ class FactoredHomeAway:
         housed, home, away = self._parts(belief)
         at_home, at_away = (home * likelihood).sum(axis=1), (away * likelihood).sum(axis=1)
         now = housed * at_home / np.maximum(housed * at_home + (1 - housed) * at_away, _TINY)
+        # Bayes' rule for the home, as far as the person is there: reports while away do not change it.
         homes = home * (1 + now[:, None] * (likelihood / np.maximum(at_home, _TINY)[:, None] - 1))
         return self._join(now, homes, away * likelihood / np.maximum(at_away, _TINY)[:, None])
 
