@@ -1,4 +1,4 @@
-"""What `devicemap` adds to the core. Needs: factored. With: web."""
+"""Additions of `devicemap` to the core. Needs: factored. With: web."""
 
 TABLES = {
     "export formats": {".compact": "mechdesign.devicemap.design:FORMAT"},

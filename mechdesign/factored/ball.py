@@ -100,14 +100,14 @@ def loss_between(u, y, costs):  # type: ignore[no-untyped-def]
 
 @numba.njit(inline="always")
 def _cost(u, y, costs):  # type: ignore[no-untyped-def]
-    """Prior(u) l(u, y), rounded down."""
+    # prior(u) l(u, y), rounded down: the bound may only fall.
     cost = costs.prior[u] * loss_between(u, y, costs) * _COST
     return cost if cost > 1e-280 else 0.0
 
 
 @numba.njit(cache=True, nogil=True)
 def _search(y, reach, width, graph, room):  # type: ignore[no-untyped-def]
-    """The number k of places within `reach` of y, nodes[:k], every one after the place before it on its path."""
+    # Returns the number k of places within `reach` of y. In nodes[:k] each follows the place before it on its path.
     # Dial's buckets of `width` nats, without order inside one: edges shorter than `width` may leave a path that is not
     # the shortest. The tree is another one then, and (2) holds for any tree.
     distance, where, nodes, head, place = room.distance, room.where, room.nodes, room.head, room.place

@@ -21,8 +21,8 @@ P(k|v) <= e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply alon
 
 All comparisons are between integers, R_e rounded down (mechanism/certificate.py). Distances are not stored: they are
 the fixed point of the edges, and the proof holds for any places and offsets.
-No compiled loop leaves its arrays: the schema of a file has every type, shape and place number checked
-(mechanism/schema.py), and `first` rises from 0 and stays below the number of generators. No distance wraps:
+No compiled loop leaves its arrays. The schema of a file has every type, shape and place number checked
+(mechanism/schema.py). `first` rises from 0 and stays below the number of generators. No distance wraps:
 f_v + min(q(v, u), F - f_v) is at most F <= 65,535.
 """
 
@@ -188,7 +188,6 @@ def _keys(tail: NDArray[np.int64], head: NDArray[np.int64], size: int) -> NDArra
 
 @numba.njit(cache=True, nogil=True)
 def _row_sums(distances, kernel_high, kernel_low, weight, columns):  # type: ignore[no-untyped-def]
-    """The sums per source of high and low products, each as words of 32 bits of which the lower may exceed 2^32."""
     # A half of E is at most 2^29 and a weight at most 2^28: 64 products fit 64 bits. Their words of 32 bits are
     # then added for up to 2^31 columns without a carry out of 64 bits.
     size, sources = distances.shape

@@ -76,7 +76,7 @@ def certify_factors(
 
 
 def _factor_of_tight_edges(factors: Factors, claim: Edges, expected: NDArray[np.float64], factor: float) -> float:
-    """A factor of at most `factor` at which the edges nearest to their claim satisfy it; expected row sums (n,)."""
+    # Only the rows at the ends of the tightest edges are summed: a wrong factor costs a pass over all rows.
     utilisation = _at(factors, factor).claim_utilisation(claim, expected, SLACK)
     count = min(STEP_SEARCH.edges, len(utilisation) // STEP_SEARCH.edge_share)
     if count == 0:

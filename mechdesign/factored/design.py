@@ -2,8 +2,8 @@
 
 1. Weights to start from: the closed form of the local curvature on grids, the exact ones on a line
    (programs/curvature.py).
-2. Rounds of weights and edge budgets, each one pass over the rows (rounds.py), with a frame of reports
-   around grids of two and three axes where steps at the border are short.
+2. Rounds of weights and edge budgets, each one pass over the rows (rounds.py). Grids of two and three axes have
+   a frame of reports around them if steps at the border are short.
 3. Weights become integers, and the step of the metric is shortened until they satisfy the certificate (certify.py).
 4. A lower bound of the loss of any mechanism with the claim, from local pricing (local_bound.py).
 
@@ -330,7 +330,7 @@ class FactoredRun:
         return Factors(metric=metric, step=self.units.step, weight=quantised_weights(state.weight), inner=frame.inner)
 
     def _pass(self, name: str, work: Work, shared: Any, ends: float = math.inf) -> Arrays:
-        """A pass over all rows; OutOfTime after a block that ends too late for another."""
+        # Raises OutOfTime after a block that ends too late for another; finished blocks stay in the folder.
         size = len(self.order)
         blocks = BlockedWork(work=work, state=shared, total=size, block=self.block, name=name)
         on_done = counter(in_time(self.report, ends), name, size)
@@ -359,7 +359,7 @@ def _require_room(problem: DesignProblem, width: int) -> None:
 def _run_key(
     program: EikonalWeights, options: FactoredOptions, block: int, frame: PaddedProblem, first: NDArray[np.float64]
 ) -> str:
-    """Digest of everything that determines the bits of the result, except the processor; first (k,), first weights."""
+    # Everything that determines the bits of the result, except the processor. `first` are the weights of round 0.
     problem, edges = program.problem, frame.edges
     described = {
         "problem": [problem.name, problem.parameters, problem.loss.name, program.parameters()],
@@ -385,7 +385,6 @@ def _first_weights(frame: PaddedProblem, metric: Metric) -> NDArray[np.float64]:
 
 
 def _diagnosis(problem: DesignProblem) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """Curvature excess and rings of the secrets, and figures of the border; nothing where the rule does not apply."""
     domain, metric = problem.domain, problem.metric
     if not has_curvature_rule(metric, domain):
         return {}, {}

@@ -145,7 +145,7 @@ def tile_order(points: NDArray[np.float64], size: int = BLOCK) -> NDArray[np.int
 
 @numba.njit(cache=True, nogil=True)
 def _search_window(sources, cap, shift, first, near, units, scratch):  # type: ignore[no-untyped-def]
-    """Write the places nearer than `cap` to a source to `nearby`, by buckets (1), and return their number."""
+    # (1): writes the places nearer than `cap` to a source to `nearby`, and returns their number.
     # The neighbours of the i-th are copied side by side, seen[start[i]:start[i + 1]], with `lengths`: the sweeps read
     # them in this order. Afterwards `distance` of the places found is that from the nearest source.
     distance, head, following, before = scratch.distance, scratch.head, scratch.following, scratch.before
@@ -217,7 +217,6 @@ def _split(count, rank, start, seen, lengths, ends, near, units):  # type: ignor
 
 @numba.njit(cache=True, nogil=True)
 def _relax(field, i, low, high, near, units, least):  # type: ignore[no-untyped-def]
-    """Lower row i of the field to its neighbours near[low:high] plus their lengths; True if it changed."""
     # least (b,) is a copy of the row: the compiler vectorises loops over it, since it overlaps no row. No sum wraps: an
     # entry is at most the cap, and cap + longest edge at most 65,535.
     row = field[i]
@@ -249,7 +248,7 @@ def _mark(low, high, size, near, stale):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _settle(field, tile, ends, near, units, stale, least, exact):  # type: ignore[no-untyped-def]
-    """Lower the field (2) to its fixed point, first among its `tile` first places; it starts at the cap off sources."""
+    # (2), first among the `tile` first places. The field starts at 0 at its sources and at the cap elsewhere.
     # stale (c,), False before and after, marks places with a changed neighbour. The order of relaxations changes the
     # time alone: the fixed point of all edges is unique, so the bits are the same in any order.
     for size in (tile, field.shape[0]):

@@ -1,8 +1,9 @@
 """Multipliers of the row sums from a ladder of grids, each of half the cells of the next.
 
-On a grid whose metric has a level eps, tau = lambda eps^p / prior and omega = w / (eps^k times the area of a cell) vary
-slowly and hardly change with the size of the cells (p = 2, 1, 0 for the squared distance, the distance and 0/1; k the
-number of axes). So they are interpolated from half the cells. Elsewhere, and on the coarsest grid, they start from
+On a grid whose metric has a level eps, let tau = lambda eps^p / prior and omega = w / (eps^k times the area of a cell).
+Here p = 2, 1, 0 for the squared distance, the distance and 0/1, and k is the number of axes. Both vary slowly and
+hardly change with the size of the cells, so they are interpolated from half the cells. Other problems, and the coarsest
+grid, start from
 
     lambda(u) = prior(u) sum_v l(u, v) e^{-D(u, v)} / sum_v e^{-D(u, v)},    w(y) = 1 / sum_u e^{-D(u, y)}.          (1)
 """
@@ -149,7 +150,7 @@ def _carry(values: Vector, coarse: Domain, domain: Domain) -> Vector:
 
 
 def _rescale(executor: Workers, places: Places, state: DualState) -> DualState:
-    """Multipliers times the mean ratio of a sample of reports, so that no pass is spent on their scale."""
+    # The mean ratio of a sample of reports corrects the scale of the multipliers: passes would move it slowly.
     sample = np.arange(0, places.size, max(1, places.size // CONSTANTS.sample))
     task = PricingTask.all(places, state.dual, reach=Radii().reach, core=Radii().core, reports=sample)
     blocked = BlockedWork(work=ratio_block, state=task, total=len(sample), block=BLOCK, name="sample")

@@ -8,9 +8,9 @@ The certificate, from multipliers that are nearly admissible. Lowering a multipl
 only violators are priced again. Pivots that end early may give worse values later: the last pass is over all reports.
 
 1. Multipliers above a cost outside a ball are lowered to it: that place can then be left out there.
-2. An exact pass, rounded down (`value_block`), over all reports, then rounds over those with a negative value: where
-   the minimising ray weighs most, lambda falls by the shortfall of its ratio from 1, and a little more every round; at
-   last over all again, and negative values then count.
+2. An exact pass, rounded down (`value_block`), over all reports, then rounds over those with a negative value. Where
+   the minimising ray weighs most, lambda falls by the shortfall of its ratio from 1, and a little more every round. The
+   last pass is over all reports again, and negative values then count.
 
 lower_bound = sum lambda + sum min(0, v), less a margin that covers the pivots of a repetition. The multipliers and the
 radii alone prove it: `recompute_bound` repeats the exact pass.
@@ -85,7 +85,7 @@ def in_time(report: Report, deadline: float) -> Report:
 
 
 def _bound_of_table(problem: DesignProblem, executor: Workers, deadline: float) -> ProvedBound | None:
-    """The bound of the multipliers of the optimal program, or of these lowered where balls leave out needed places."""
+    # Multipliers of the table may need places outside the balls: the better of them and of lowered ones counts.
     seconds = deadline - time.monotonic()
     if seconds <= 0 or problem.constant_loss == 0:
         return None
@@ -140,7 +140,6 @@ def certify_bound(
 
 
 def _lower_multipliers(task: PricingTask, blocks: list[Arrays], extra: float) -> Vector:
-    """Multipliers lowered by the shares of exact blocks, and by a relative `extra`."""
     # Lower multipliers leave the exact value of another report at least as large: only violators are priced again.
     fall = np.zeros(task.places.size)
     for arrays in blocks:
@@ -149,7 +148,7 @@ def _lower_multipliers(task: PricingTask, blocks: list[Arrays], extra: float) ->
 
 
 def _exact_pass(executor: Workers, task: PricingTask, on_done: OnDone) -> tuple[float, list[Arrays]]:
-    """The bound if all other reports hold, and the blocks of the pass."""
+    # The bound holds if all reports outside the task have values of at least 0.
     blocked = BlockedWork(work=value_block, state=task, total=len(task.reports), block=BLOCK, name="prices")
     blocks = all_blocks(executor, blocked, on_done=on_done)
     return lower_bound(task.dual, np.concatenate([arrays["value"] for arrays in blocks])), blocks

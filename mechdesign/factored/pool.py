@@ -1,8 +1,8 @@
 """The optimal program over a pool of priced columns, at any size: factors instead of a table.
 
 1. Multipliers from passes on a ladder of grids (ladder.py).
-2. Rounds: every report is priced in its ball; rays that the pool lacks join it as columns, a few generators each
-   (fields.py); weights and multipliers move by a proximal interior-point method (pool_master.py). The value of the
+2. Rounds: every report is priced in its ball. Rays that the pool lacks join it as columns, a few generators each
+   (fields.py). Weights and multipliers move by a proximal interior-point method (pool_master.py). The value of the
    priced multipliers, sum lambda min(1, rho), and the loss of the weights with the cost of their row sums estimate
    the final gap.
 3. Lengths of edges that pay for the row sums, integers: a certified mechanism (column_certifier.py).
@@ -252,7 +252,7 @@ class PoolRun:
         return stopped
 
     def _latest(self, repeats: int = CONSTANTS.last_repeats) -> float:
-        """The time by which rounds must end, so that `repeats` of the master and the certificates fit."""
+        # Rounds end early enough that `repeats` of the master and the certificates fit in the time limit.
         rest = CONSTANTS.certificate_share * self.targets.time_limit
         if self.pricing_seconds:
             rest = min(rest, CONSTANTS.certificates * self.pricing_seconds + repeats * self.master_seconds)
@@ -368,7 +368,7 @@ class PoolRun:
     def _master(
         self, blocks: OverlappingBlocks, weight: Vector, dual: Vector, deadline: float
     ) -> tuple[Vector, Vector, float]:
-        """Weights, multipliers and loss after a master; the weights of the smallest loss are stored."""
+        # The mechanism is made from the weights of the smallest loss, which need not be the last.
         assert self.pool is not None
         gap = max(CONSTANTS.master_share * self.targets.gap, CONSTANTS.master_gap)
         cost = self.pool.cost
@@ -382,8 +382,7 @@ class PoolRun:
         return (self.least_loss - self.best_bound) / self.least_loss
 
     def _used_share(self, sums: Vector) -> float:
-        """The mean share of an edge that the row sums at its ends use."""
-        # A squared distance grows by twice this share.
+        # The mean share of an edge that the row sums at its ends use: a squared distance grows by twice this share.
         edges = self.problem.edges
         return float(np.mean(used_slack(edges, np.log(sums)) / edges.length))
 

@@ -3,9 +3,9 @@
     minimise    sum_k w_k c_k  +  sum_u kappa scale_u (1 - s(u))^2 / 2  +  sum_u lambda0(u) (1 - s(u))
     over        w >= 0,  where  s = G' w  are the row sums
 
-Its dual is the linear program over the pool with a pull back to the multipliers before: maximise sum lambda subject to
-G lambda <= c, less sum (lambda - lambda0)^2 / (2 kappa scale). The pull keeps the multipliers where they were priced;
-residuals 1 - s = (lambda - lambda0) / (kappa scale) show missing columns, and fall as pricing brings them. It also
+Its dual is the linear program over the pool with a pull to the multipliers before. It maximises sum lambda less
+sum (lambda - lambda0)^2 / (2 kappa scale) subject to G lambda <= c. The pull keeps them where they were priced.
+Residuals 1 - s = (lambda - lambda0) / (kappa scale) show missing columns, and fall as pricing brings them. It also
 makes the normal equations of a step,
 
     (G' diag(w / z) G + diag(1 / (kappa scale))) dlambda = right side,     z = c - G lambda,
@@ -262,8 +262,7 @@ def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray
 
 
 class _Proximal:
-    """The program, its matrices, and the multipliers before; loss, which complementarity is relative to."""
-
+    # `follow` works on this interface. The equations of a step see the visible entries alone; residuals see all of G.
     def __init__(self, matrix: Matrix, blocks: OverlappingBlocks, cost: Vector, before: Vector, gap: float) -> None:
         self.visible, self.blocks, self.cost, self.before, self.gap = matrix.visible, blocks, cost, before, gap
         self.loss = float(before.sum())

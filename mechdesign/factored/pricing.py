@@ -1,13 +1,13 @@
 """Local pricing: reports priced in their balls (ball.py), block by block on any number of cores or machines.
 
-`ratio_block` finds for every report rho_y = min over rays g of <c_y, g> / <lambda, g>, by Dinkelbach's method on the
-core of its ball, with the ray that attains it; no proof rests on it. `value_block` finds lower bounds v_y of the
+`ratio_block` finds rho_y = min over rays g of <c_y, g> / <lambda, g> for every report, and the ray that attains it, by
+Dinkelbach's method on the core of its ball. No proof rests on it. `value_block` finds lower bounds v_y of the
 minimum over the cone of <c_y - lambda, g> / g(y), for which (solvers/cone/pricing.py)
 
     lower bound = sum_u lambda(u) + sum_y min(0, v_y).                                                               (1)
 
 Rounding. Costs, the amounts from places outside the core, and the tree bound of the core are rounded down
-(tree_simplex.py; exponentials are assumed right to 8 units in the last place). Another tree or a smaller core gives
+(tree_simplex.py). Exponentials are assumed right to 8 units in the last place. Another tree or a smaller core gives
 another lower bound, so that no proof rests on the search.                                                           (2)
 Places outside the ball are left out because c >= lambda there, which is checked for every one of them. If it fails the
 value is minus infinity, and the block returns the least cost of each such place.                                    (3)

@@ -1,4 +1,4 @@
-"""What `factored` adds to the core. Needs: none. With: none."""
+"""Additions of `factored` to the core. Needs: none. With: none."""
 
 TABLES = {
     "kinds": {"mechdesign/factored": "mechdesign.factored.verify:FACTORED"},

@@ -1,13 +1,13 @@
 """The share of a block of rows of a factored mechanism: exact row sums, expected losses, posterior moments.
 
-Rows are taken in the order of tiles (`Factors.order`). All sums run over windows: with F the cap, E(q_k(u)) =
-(E(q_k(u)) - E(F)) + E(F), the first 0 outside the window, the second the same for all columns and added for all rows at
-once, exactly in row sums (certificate.py), else in `far` and `loss_figures`.
+Rows are taken in the order of tiles (`Factors.order`). All sums run over windows. With F the cap, E(q_k(u)) is
+(E(q_k(u)) - E(F)) + E(F). The first term is 0 outside the window. The second is the same for all columns and is added
+for all rows at once: exactly in row sums (certificate.py), else in `far` and `loss_figures`.
 
-Columns at the cap add T(u) = sum over columns of W l(u, report) to losses, for all secrets at once: squared distances
-by three sums, distances apart by a sum, and lengths by a convolution on a lattice, exact but for rounding where the
-coordinates are evenly spaced or the pairs few, elsewhere right to some 1e-5 of T. Every column is at the cap with a
-share of e^-28 or so. Losses and moments enter figures only.
+Columns at the cap add T(u) = sum over columns of W l(u, report) to losses, for all secrets at once. Squared distances
+take three sums, the 0/1 loss one, and lengths a convolution on a lattice. The convolution is exact but for rounding if
+the coordinates are evenly spaced; else it is right to some 1e-5 of T. Few pairs are summed one by one. Every column is
+at the cap with a share of e^-28 or so. Losses and moments enter figures only.
 """
 
 from __future__ import annotations
@@ -284,7 +284,6 @@ def _add_losses(distances, columns, kernel, weight, reports, secrets, code, tota
 
 @numba.njit(cache=True, nogil=True)
 def _add_moments(distances, columns, kernel, share, secrets, moments):  # type: ignore[no-untyped-def]
-    """Add share * kernel times (1, coordinates), summed over sources, to `moments` per column."""
     for p in range(columns.size):
         k = columns[p]
         for b in range(distances.shape[1]):

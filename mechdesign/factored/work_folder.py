@@ -247,10 +247,7 @@ class BlockedWork:
 def in_order(
     executor: Workers, blocked: BlockedWork, *, folder: Folder | None = None, on_done: OnDone = lambda done: None
 ) -> Generator[tuple[int, int, Arrays], None, None]:
-    """(start, stop, arrays) of all blocks in order, new ones stored in the folder; a SolverError where one fails.
-
-    Close the iterator (contextlib.closing) where it may be left early: that cancels the blocks under way.
-    """
+    """Yield (start, stop, arrays) of all blocks in order, and store new ones; close it to cancel those under way."""
     folder, name = folder or Folder(), blocked.name
     starts = range(0, blocked.total, blocked.block)
     waiting = deque((start, min(start + blocked.block, blocked.total)) for start in starts)
@@ -260,6 +257,7 @@ def in_order(
             while waiting or pending:
                 while waiting and len(pending) < executor.ahead():
                     start, stop = waiting.popleft()
+                    # Stored blocks keep their place in the queue, so that the order of sums does not depend on them.
                     stored = folder.read(_file(name, start))
                     with _explain_failure(name, start, stop):
                         pending.append((start, stop, submit(start, stop) if stored is None else stored))
@@ -302,7 +300,7 @@ def _file(name: str, start: int) -> str:
 
 @contextlib.contextmanager
 def _explain_failure(name: str, start: int, stop: int) -> Iterator[None]:
-    """Turn an error in a block into a SolverError that names its rows; errors of the package pass."""
+    # Errors of the package already name their cause and remedy, so they pass unchanged.
     try:
         yield
     except MechdesignError:

@@ -2,7 +2,7 @@ r"""Weights of certified columns: designs between positions that are too large f
 
     minimise    sum_k w_k min_y sum_u C(u, y) p_k(u)    over w >= 0    subject to    sum_k w_k p_k(u) = 1 for every u
 
-The cones of the gradient bind each report alone and are homogeneous: columns within them may be scaled and added, and a
+The cones of the gradient bind each report alone and are homogeneous, so columns within them may be scaled and added. A
 weighted sum that is 1 in every row is a table of the program. The optimum here is an upper bound of the program's.
 
 Columns. The noise of the plane around every cell of the lattice and around cells up to two nats beyond the border, at
@@ -57,9 +57,9 @@ Whole = NDArray[np.int64]
 class ColumnConstants:
     """Constants of columns and of the noise of the plane."""
 
-    # Guesses that change the loss by little, but `within` and `floor`, which leave room for rounding. Plane noise with
-    # these has losses of 24.0 h^2 at 0.5 nats a cell and 6.13 h^2 at 1, without the h^2 / 2 of the spline, compared
-    # with 6 / eps^2 of planar Laplace noise.
+    # Guesses that change the loss by little, but `within` and `floor`, which leave room for rounding. With these, plane
+    # noise has losses of 24.0 h^2 at 0.5 nats a cell and 6.13 h^2 at 1, without the h^2 / 2 of the spline. Planar
+    # Laplace noise has 6 / eps^2.
 
     beyond: float = 2.0  # nats beyond the border up to which cells have columns, at most twice the largest side
     levels: int = 6  # at which there is noise, at most
@@ -123,12 +123,13 @@ def column_table(
 
 
 def column_count(program: Positions, group: Orbits) -> int:
-    """The number of columns of a program after symmetry, with powers."""
+    """Count the columns of a program after symmetry, with powers; an upper estimate."""
     domain = program.problem.domain
     return _with_powers(_one_of_each(_centres(program), group, domain), domain)
 
 
 def _with_powers(centres: Centres, domain: Domain) -> int:
+    # At one level on a full rectangle powers are rare, elsewhere every column may have all of them: an upper estimate.
     flat = len(centres.nats) == 1 and bool((domain.lookup >= 0).all())
     return math.ceil((1.5 if flat else 1 + CONSTANTS.powers) * len(centres.index))
 
@@ -148,6 +149,7 @@ def require_columns(rows: int, columns: int, orbits_of_rows: int) -> None:
 def _centres(program: Positions) -> Centres:
     domain, patches = program.problem.domain, program.patches
     assert domain.shape is not None and domain.index is not None
+    # Steps beyond the border are Fibonacci numbers, so that far centres are sparse.
     highest = patches.corner_level.max(axis=1) * patches.side
     low, high = float(patches.corner_level.min()) * patches.side, float(highest.max())
     count = min(CONSTANTS.levels, 1 + int(np.ceil(np.log(high / low) / np.log(CONSTANTS.level_ratio) - 1e-6)))
@@ -207,7 +209,7 @@ def _columns(centres: Centres, program: Positions) -> Array:
 
 
 def _constants(columns: Array, cones: SplineCones) -> tuple[Array, Array]:
-    """The smallest constants (k,) that bring columns (n, k) > 0 within the cones, and the largest slope over bound."""
+    # The constants a of the module docstring, and the largest slope over bound, one of each for every column.
     unit = np.asarray(cones.bound.sum(axis=1))[:, None]
     slope = np.hypot(cones.slope_x @ columns, cones.slope_y @ columns) / CONSTANTS.within
     bound = cones.bound @ columns
@@ -215,7 +217,8 @@ def _constants(columns: Array, cones: SplineCones) -> tuple[Array, Array]:
 
 
 def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole, Array]:
-    """The cheapest report (k,) of each column among those nearest to its mean place, and the costs (k,)."""
+    # Only the reports nearest to the mean place of a column are compared: all of them would cost a product of tables.
+    # The 1e-9 keeps their means defined where the prior is 0.
     prior = problem.prior_array + 1e-9 / problem.domain.size
     mass = prior @ columns
     mean = (columns.T @ (prior[:, None] * problem.domain.points)) / mass[:, None]

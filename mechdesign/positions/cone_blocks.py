@@ -6,8 +6,8 @@ r"""A primal-dual interior-point method for columns in second-order cones, coupl
 
 with Q = {(a, b, c): |(b, c)| <= a}. Dual: z_yk in Q, M' lambda + G' z_y = c_y for every y, maximise b lambda.
 
-Mehrotra's predictor and corrector with the scaling of Nesterov and Todd. A Newton step eliminates the blocks
-H_y = G' W^-2 G, banded since a cone touches 3 x 3 cells, and factors the Schur complement of the row sums.
+Mehrotra's predictor and corrector use the scaling of Nesterov and Todd. A Newton step eliminates the blocks
+H_y = G' W^-2 G and factors the Schur complement of the row sums. A cone touches 3 x 3 cells, so the blocks are banded.
 Source: Nesterov and Todd 1997; Andersen, Roos and Terlaky 2003; Vandenberghe, The CVXOPT linear and quadratic cone
 program solvers, section 4.
 """
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class ConeBlockConstants:
-    """Constants of the interior-point method and of the rule that says where it is used."""
+    """Constants of the interior-point method and of the choice of method."""
 
     step: float = 0.98  # share of the way to the boundary; usual values are 0.9 to 0.995
     iterations: int = 100  # at most, a guess: some 10 to 60 are taken
@@ -129,7 +129,8 @@ class ConePoint:
 
 
 def bytes_needed(cones: SplineCones, blocks: int) -> int:
-    """Memory of `solve_cone_blocks`: about 60 numbers per cone and block, and a factor of 2 w + 3 numbers a row."""
+    """Estimate the memory of `solve_cone_blocks`, in bytes."""
+    # Vectors of a step, the band of every block, and dense matrices of the Schur complement.
     n, width = cones.bound.shape[1], bandwidth(cones)
     return 8 * (CONSTANTS.numbers_per_cone * (cones.size + n) * blocks + (width + 1) * n * blocks + 4 * n * n)
 
@@ -170,10 +171,8 @@ def solve_cone_blocks(
     deadline: float = np.inf,
     on_progress: Callable[[int, float, float], None] | None = None,
 ) -> ConePoint:
-    """The point at a relative gap. cost (n, m); sums (q, n) is M, and b the row sums of M: P = 1 / m is a solution.
-
-    Ctrl-C ends the method with its best point, and so does a deadline before the end of a further step.
-    """
+    """Solve to a relative gap, for cost (n, m) and sums (q, n) = M; Ctrl-C or the deadline returns the best point."""
+    # b is the vector of row sums of M, so that the constant table 1 / m satisfies them.
     algebra = _Algebra(_with_signs(cones), sums)
     n, m = cost.shape
     total = np.asarray(sums.sum(axis=1)).ravel()
@@ -223,7 +222,7 @@ def solve_cone_blocks(
 
 
 def _with_signs(cones: SplineCones) -> SplineCones:
-    """The cones with x >= 0 as one more for every row: implied, but its dual takes up the residual of the others."""
+    # The cones imply x >= 0. It is added because its dual takes up the residual of the others, see `_start`.
     n = cones.bound.shape[1]
     empty = sp.csr_array((n, n))
     return SplineCones(
@@ -234,9 +233,8 @@ def _with_signs(cones: SplineCones) -> SplineCones:
 
 
 def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
-    """Dual cones and multipliers that satisfy the equations of the dual, with nearly one product s z for every cone."""
     # z is mu / s, except for the cones of signs: they take up the rest of c - M' lambda - G' z, which is at least mu /
-    # x. A point near the central path, in both cones: the method needs no phase to find one.
+    # x. So the point satisfies the equations of the dual and lies near the central path: no first phase is needed.
     n, m = cost.shape
     first = np.zeros((3, algebra.count, 1))
     mu = CONSTANTS.start * float(cost.mean()) / m
@@ -255,7 +253,7 @@ def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
 def _step(
     algebra: _Algebra, state: tuple[Array, list[Array], Array], residual: tuple[Array, Array], mu: float
 ) -> tuple[Array, list[Array], Array]:
-    """One step of x, z and dual, some blocks at a time; s = G x throughout."""
+    # s is computed as G x in every step, so that only the equations of the dual and the row sums have residuals.
     x, z, dual = state
     parts = algebra.block_slices(x.shape[1])
     s = [algebra.cone_rows(x[:, part]) for part in parts]
@@ -263,7 +261,7 @@ def _step(
     algebra.factor(scalings)
 
     def dual_steps(dx: Array, raised: list[Array]) -> tuple[list[Array], float]:
-        """The dz = W^-1 (u - W^-1 G dx), from W^-1 u, and the longest step."""
+        # dz = W^-1 (u - W^-1 G dx), where `raised` is W^-1 u.
         steps, longest = [], np.inf
         for part, scaling, up, own_s, own_z in zip(parts, scalings, raised, s, z, strict=True):
             ds = algebra.cone_rows(dx[:, part])
@@ -314,12 +312,11 @@ class _Algebra:
         return np.concatenate([self.transpose(own) for own in z], axis=1)
 
     def block_slices(self, blocks: int) -> list[slice]:
-        """Slices of the blocks, small enough that their vectors stay in the cache."""
+        # Small enough that the vectors of a slice stay in the cache.
         size = max(1, CONSTANTS.cones_at_once // self.count)
         return [slice(first, min(first + size, blocks)) for first in range(0, blocks, size)]
 
     def factor(self, scalings: list[Scaling]) -> None:
-        """Factor the blocks and the Schur complement; a LinAlgError if rounding makes one indefinite."""
         n, m = self.size, sum(scaling.size.shape[1] for scaling in scalings)
         self.bands = np.empty((m, n, self.width + 1))
         schur = np.zeros((self.sums.shape[0],) * 2)
@@ -358,7 +355,7 @@ class _Algebra:
         return solution
 
     def solve(self, reduced: Array, sums: Array) -> tuple[Array, Array]:
-        """The dx (n, m) and dl (q,) with H_y dx_y = M' dl - reduced_y and sum_y M dx_y = sums."""
+        # dx (n, m) and dl (q,) satisfy H_y dx_y = M' dl - reduced_y and sum_y M dx_y = sums; dl comes first.
         inner = self._blocks(reduced)
         right = sums + (self.sums @ inner).sum(axis=1)
         dl = self.schur_scale * lapack.dpotrs(self.schur, self.schur_scale * right, lower=1)[0]
@@ -371,7 +368,6 @@ def _is_identity(sums: sp.csr_array) -> bool:
 
 
 def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, NDArray[np.int64], NDArray[np.int64]]:
-    """The map from the 6 k entries of W^-2 to those of H on and below the diagonal, and their rows and columns."""
     # H_ij = sum over cones and entries (p, q) of W^-2: linear in these entries, so one sparse map serves every step.
     # Cones are grouped by the number of their cells, for arrays instead of loops.
     k, n = parts[0].shape

@@ -1,15 +1,15 @@
 r"""Cones: |grad P(y|.)| <= eps P(y|.) on every cell, in integers, and tables repaired to satisfy it.
 
-On a cell with masses p_ij of its patch, i, j in {-1, 0, 1}, P is a biquadratic polynomial of Bernstein coefficients
-beta_ij = b_i b_j, b(p) = ((p_- + p_0) / 2, p_0, (p_0 + p_+) / 2) along an axis (b_i b_j stands for b taken along x and
-then along y). Its derivatives by s, raised to the same degree, have g_i b_j and b_i g_j, g(p) = (p_0 - p_-,
+On a cell with masses p_ij of its patch, i, j in {-1, 0, 1}, P is a biquadratic polynomial. Along an axis it has
+b(p) = ((p_- + p_0) / 2, p_0, (p_0 + p_+) / 2), and its Bernstein coefficients are beta_ij = b_i b_j: b taken along x
+and then along y. Its derivatives by s, raised to the same degree, have g_i b_j and b_i g_j, g(p) = (p_0 - p_-,
 (p_+ - p_-) / 2, p_+ - p_0). With z_kl = eps h at the corners, e their bilinear interpolant, the product e P is bicubic.
 Polynomials of degrees 2 and 1 have a product of coefficients c_a, C(3, a) c_a = sum over i + k = a of C(2, i) b_i e_k,
 a = 0..3. So
 
     T_ac = sum C(2, i) C(2, j) beta_ij z_kl,   G_ac = sum C(2, i) C(2, j) (g_i b_j, b_i g_j)      (i + k = a, j + l = c)
 
-are C(3, a) C(3, c) times the coefficients of e P and of h grad P. Bernstein polynomials B_ac are not negative, so that
+are C(3, a) C(3, c) times the coefficients of e P and of h grad P. Bernstein polynomials B_ac are at least 0. So
 |G_ac| <= T_ac for all 16 implies
 
     |h grad P| = |sum B_ac G_ac| <= sum B_ac |G_ac| <= sum B_ac T_ac = e P,  each divided by C(3, a) C(3, c).
@@ -21,18 +21,18 @@ Where z is one number on the cell, degree 2 suffices for both sides: 9 condition
     corner  (2 (E + NE - C - N))^2 + (2 (N + NE - C - E))^2         <= (z (C + E + N + NE))^2
 
 (N beyond C along y, E beyond it along x.) Where they fail for a cell and a report, the four quarters of the cell are
-checked instead. The same spline on cells of half the side has the masses (Chaikin) (3 p_- + p_0, p_- + 3 p_0,
-3 p_0 + p_+, p_0 + 3 p_+) / 4 along an axis, of which the lower half takes the first three and the upper the last three.
-A quarter has its own conditions, with half the levels of e at its corners; where levels stand at the corners of
-quarters, (n, 16), with half of those, and the conditions of the cell are left out.
+checked instead. By Chaikin's rule along an axis, the masses on cells of half the side are
+(3 p_- + p_0, p_- + 3 p_0, 3 p_0 + p_+, p_0 + 3 p_+) / 4. The lower half takes the first three, the upper the last.
+A quarter has its own conditions, with half the levels of e at its corners. If levels (n, 16) stand at the corners of
+quarters, half of those is used, and the conditions of the cell are left out.
 
 In integers. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a cell counts as 4.
-Masses, at most 2^62, are brought below 2^52 by one power of two for all nine: multiplied by 2^32 where they are below
-2^20, which is exact; divided by 2^10 where one is 2^52 or more. A remainder r / 2^10 in [0, 1) changes a part of the
+One power of two for all nine brings masses, at most 2^62, below 2^52. Masses all below 2^20 are multiplied by 2^32,
+which is exact. If one is 2^52 or more, all are divided by 2^10. A remainder r / 2^10 in [0, 1) changes a part of the
 sums below by less than 36, which is added to both parts of G, and it only adds to T. Coefficients are taken twice along
-each axis, in quarters 16 times more. Parts of G and sums of beta are then below 36 x 2^56 < 2^62, levels of quarters at
-most 2^61, and T, from bit 60 on of sums below 2^123, is below 2^63; squares are compared in 128 bits, where the sum of
-two is below 2^125. No product wraps, for any masses and levels.
+each axis, in quarters 16 times more. Parts of G and sums of beta are then below 36 x 2^56 < 2^62, and levels of
+quarters at most 2^61. T takes sums below 2^123 from bit 60 on, so it is below 2^63. Squares are compared in 128 bits,
+where the sum of two is below 2^125. No product wraps, for any masses and levels.
 Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the conditions are ours.
 """
 
@@ -118,8 +118,8 @@ def _fill(p, start, coefficients, count):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-def]
     """Clear good (count,) unless (|x| + pad)^2 + (|y| + pad)^2 <= t^2, t the bits of (top, bottom) from bit 60 on."""
-    # Levels have 60 bits behind the point: dropping them rounds T down, on the safe side. u, v < 2^62 and t < 2^63, so
-    # that the sum of two squares stays below 2^125: the carry into `high` is the only one.
+    # Levels have 60 bits behind the point: dropping them rounds T down, on the safe side. Since u, v < 2^62 and
+    # t < 2^63, the sum of two squares stays below 2^125, and the carry into `high` is the only one.
     for k in range(count):
         u, v = np.uint64(abs(x[k]) + pad[k]), np.uint64(abs(y[k]) + pad[k])
         t = (top[k] << np.uint64(4)) | (bottom[k] >> np.uint64(60))
@@ -209,7 +209,6 @@ def _keep_failed(p, pad, good, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _halve_levels(level, z):  # type: ignore[no-untyped-def]
-    """Write half of the bilinear levels at the corners of the quarters to z (3, 3)."""
     # A quarter is half as wide, so that eps h is half. Every shift rounds down, which only tightens the conditions.
     one = np.uint64(1)
     for k in range(4):

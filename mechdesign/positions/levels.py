@@ -1,14 +1,14 @@
 r"""Levels of cells that are nowhere above the privacy level eps, for the cones of the gradient (cones.py).
 
 A cell has levels at its four corners, and e is their bilinear interpolant. A raster eps is linear along each axis
-between its node lines: on each rectangle that these lines cut from the cell, eps - e is bilinear, and least at a corner
-of the rectangle. So e <= eps on the cell if and only if
+between its node lines. So eps - e is bilinear on each rectangle that these lines cut from the cell, and its minimum is
+at a corner of the rectangle. Hence e <= eps on the cell if and only if
 
     e <= eps at every crossing of the lines through the cell with each other and with its sides, and at its corners. (1)
 
 It is checked there with a relative margin of 2^-30. Computed shares of the way through a raster cell are right to
-u (5 M / g + 5), u = 2^-53, M the largest coordinate and g the least gap of nodes or the side of a cell, so that eps and
-e are right to 2^-31 of eps as long as
+u (5 M / g + 5). Here u = 2^-53, M is the largest coordinate, and g the smallest gap of nodes or the side of a cell. So
+eps and e are right to 2^-31 of eps as long as
 
     rho (M / g + 1) <= 2^16,    rho = largest / smallest eps.                                                        (2)
 
@@ -16,7 +16,7 @@ Other rasters are refused. Levels may stand at the corners of the four quarters 
 
 `corner_levels` lowers the four corners of a cell by one factor until (1) holds. `raise_levels` then raises each corner
 by half of its slack, a few times around, and at last by all of it. On 20 x 20 cells over a raster of 18 x 9 nodes
-the mean level lies 2.7 % below that of eps by the corners of cells, and 0.6 % by those of quarters.
+the mean level of the corners of cells is 2.7 % below that of eps. With the corners of quarters it is 0.6 % below.
 """
 
 from __future__ import annotations
@@ -136,6 +136,7 @@ def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDAr
     raster, corners = level.raster, _corner_points(domain)
     low, high = corners[:, 0], corners[:, 3]
     gaps = [np.diff(nodes).min() for nodes in raster.axes if len(nodes) > 1]
+    # (2): M is `reach`, and g the smaller of the gaps and the side. A larger spread could hide an excess in rounding.
     reach = max(np.abs(corners).max(), *(np.abs(nodes).max() for nodes in raster.axes))
     spread = level.largest / level.smallest * (reach / min([*gaps, high[0, 0] - low[0, 0]]) + 1)
     if not spread <= CONSTANTS.widest:
@@ -145,6 +146,7 @@ def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDAr
             value=f"levels {level.smallest:.6g} to {level.largest:.6g}, {reach:.6g} {domain.unit} from the origin",
             remedy="use an origin nearer to the cells, or a map whose levels differ by less",
         )
+    # The smallest ratio of eps to the interpolant over the crossings of (1): at least 1 means e <= eps on the cell.
     least = np.full(domain.size, np.inf)
     for x, y, s, t in crossings(domain, raster.axes):
         below = (1 - s) * ((1 - t) * values[:, 0] + t * values[:, 1]) + s * ((1 - t) * values[:, 2] + t * values[:, 3])
@@ -169,7 +171,7 @@ def _lines(nodes: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[n
 
 
 def _shares(domain: Domain, metric: Eikonal) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Shares (n, p, 4) of the corners in the interpolant at the crossings of node lines and sides, and eps (n, p)."""
+    # For all p crossings (1) of a cell: the weights of its corners in the interpolant (n, p, 4), and eps (n, p).
     shares, levels = [], []
     for x, y, s, t in crossings(domain, metric.level.raster.axes):
         shares.append(np.column_stack([(1 - s) * (1 - t), (1 - s) * t, s * (1 - t), s * t]))

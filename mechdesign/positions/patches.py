@@ -1,13 +1,13 @@
 r"""Patches: the rows that a position of an area is drawn from, the level that bounds it there, and the claim.
 
-**The mechanism.** On a grid of square cells of side h, a position x = centre of cell v + h s, s in [-1/2, 1/2]^2, draws
-a row of the 3 x 3 cells around v with the weights of the quadratic B-spline, (1/2 - s)^2 / 2, 3/4 - s^2,
-(1/2 + s)^2 / 2 for the steps -1, 0, +1 along either axis, then a report from that row:
+**The mechanism.** On a grid of square cells of side h, a position is x = centre of cell v + h s, s in [-1/2, 1/2]^2.
+It draws a row of the 3 x 3 cells around v, then a report from that row. The quadratic B-spline gives the weights,
+(1/2 - s)^2 / 2, 3/4 - s^2, (1/2 + s)^2 / 2 for the steps -1, 0, +1 along either axis:
 
     P(y|x) = sum over i in {-1, 0, 1}^2 of b_i(s) A[row of v + i, y] / 2^62                                          (1)
 
-A lattice cell outside the domain that touches a cell of it has the row of the first of its neighbours across a side,
-or else across a corner, in the order of the domain. On a full rectangle this is clamping. Every lattice cell has one
+A lattice cell outside the domain that touches it shares the row of a neighbour: the first in the order of the domain
+across a side, or else across a corner. On a full rectangle this is clamping. Every lattice cell has one
 row, so that P is one spline, continuously differentiable over the whole area.
 
 **The claim.** The area is the union of the closed cells of the domain. With a level eps(x) > 0 in nats per unit,
@@ -36,9 +36,9 @@ weights
 A step is drawn with 33 uniform bits for each axis, and the report with others. The step must stay secret: with it a
 report reveals more than the claim allows.
 
-**Rows.** The centre of a cell draws a mean of nine rows, so that rows may differ by more than e^{eps h} between
-neighbours: in designs of 20 x 20 cells at one level by up to 1.117 times the claim at z = 0.5. So the claim about rows
-has a multiple of its own, and no report is drawn from a row by its number.
+**Rows.** The centre of a cell draws a mean of nine rows, so rows of neighbours may differ by more than e^{eps h}. In
+designs of 20 x 20 cells at one level they differ by up to 1.117 times the claim at z = 0.5. So the claim about rows has
+a scale of its own, and no report is drawn from a row by its number.
 Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; the claim is ours.
 """
 
@@ -83,8 +83,8 @@ class Patches:
     """Rows around the n cells of a domain, levels at their corners, and the claim that they support."""
 
     around: NDArray[np.int64]  # (n, 9), the rows of the cells at the steps `AROUND` from each
-    # (n, 4), eps or less at the corners `CORNERS` of each, or (n, 16), at those of its quarters, which have the order
-    # of `CORNERS` too, in nats per unit
+    # In nats per unit, at most eps: (n, 4) at the corners `CORNERS` of each cell, or (n, 16) at those of its quarters.
+    # Quarters have the order of `CORNERS` too.
     corner_level: NDArray[np.float64]
     side: float  # of a cell, in the unit of the domain
 
@@ -96,7 +96,6 @@ class Patches:
         return cones.breaches(mass, self.around, self.whole_level)
 
     def differences(self, mechanism: xr.Dataset, metric: Metric, domain: Domain) -> list[str]:
-        """Differences of the position claim in a file from the one that metric and geometry give."""
         attrs, reasons = mechanism.attrs, level_faults(domain, metric, self.corner_level)
         if not np.array_equal(mechanism["around_row"].values, self.around):
             reasons.append("around_row: differs from the rows that the rule gives")

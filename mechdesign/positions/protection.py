@@ -1,7 +1,7 @@
 r"""Protection between positions: the factor by which one report changes the odds of two of them, within a radius.
 
-By the claim (positions/patches.py) P(y|x) <= e^{D(x, x') + r} P(y|x'), and D <= eps |x - x'| for the largest
-eps in the cells where the straight line between x and x' stays in the area: nats = eps (1 + excess) within + r.
+By the claim (positions/patches.py) P(y|x) <= e^{D(x, x') + r} P(y|x'). If the straight line between x and x' stays in
+the area, D <= eps |x - x'| for the largest eps in the cells. Hence nats = eps (1 + excess) within + r.
 On a masked area a line may leave it. The cells are cut into f x f squares; where the squares s, t hold positions within
 the radius, and the convex hull of both is not inside the area, the factor is
 
@@ -63,7 +63,7 @@ def protection(stored: MechanismFile, patches: Patches, within: float | None) ->
 
 
 def _factor_around_holes(stored: MechanismFile, patches: Patches, most: Fraction) -> float:
-    """The largest factor between positions at most `most` apart on the plane whose straight line may leave the area."""
+    # The smaller the squares, the sharper the bound: the finest cut with acceptable work is used.
     domain, mass = stored.domain, stored.mechanism["mass"].values
     assert domain.cell is not None and domain.origin is not None
     for parts in _FINE:
@@ -105,7 +105,7 @@ def _leaving(fine: Domain, steps: NDArray[np.int64]) -> tuple[NDArray[np.int64],
 
 
 def _hull(step: list[int]) -> list[tuple[int, int]]:
-    """Displacements of the squares that the convex hull of two squares cuts: |k - t step| < 1 on both axes for a t."""
+    # The convex hull of a square and its image by `step` cuts the square at k if |k - t step| < 1 on both axes for a t.
     squares = []
     for square in product(*(range(min(0, s), max(0, s) + 1) for s in step)):
         low, high = Fraction(0), Fraction(1)
@@ -121,7 +121,7 @@ def _hull(step: list[int]) -> list[tuple[int, int]]:
 def _ranges(
     mass: NDArray[np.uint64], patches: Patches, domain: Domain, fine: Domain, parts: int, used: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The least and largest Bezier coefficient (k, m) of each report on the squares `used`, in masses."""
+    # Bezier coefficients bound the spline on a square: here the smallest and largest (k, m) of each report.
     assert fine.index is not None
     index = fine.index[used]
     cell, part = domain.lookup[tuple((index // parts).T)], index % parts

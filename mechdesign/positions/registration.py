@@ -1,4 +1,4 @@
-"""What `positions` adds to the core. Needs: none. With: none."""
+"""Additions of `positions` to the core. Needs: none. With: none."""
 
 TABLES = {
     "baselines between positions": {"spline_laplace": "mechdesign.positions.spline:spline_laplace"},

@@ -1,11 +1,11 @@
 r"""Designs between positions by blocks of cones or by weights of columns, their bounds, and the price of such privacy.
 
 Blocks of cones, one for each orbit of reports, or weights of certified columns (columns.py) are repaired and certified.
-Where a time limit may end the cones early the weights come first, and the better table is returned, with the bound of
-the cones; where it may end the weights, they are compared with clamped noise and the best constant report.
+If a time limit may end the cones early, the weights come first. The better table is returned, with the bound of the
+cones. If the limit may end the weights, they are compared with clamped noise and the best constant report.
 
-The rule. "cones" where its blocks fit in memory and a step of it takes at most 10^12 operations, about an hour in all
-(900 cells without symmetry, 4,400 with that of a square); else "columns", which has no lower bound.
+The rule. "cones" if its blocks fit in memory and a step takes at most 10^12 operations, about an hour in all. That is
+900 cells without symmetry, 4,400 with that of a square. Else "columns", which has no lower bound.
 
 Lower bound. For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
 
@@ -21,10 +21,10 @@ and only if
     |P(u, y) - P(v, y)| <= tanh(d / 2) (P(u, y) + P(v, y)),                                                          (2)
 
 so that the method and the proof of the bound are those above. Its bound holds for every mechanism that is
-private between centres and draws the row of the cell; under a Euclidean metric for near pairs alone, and hence for all.
-On a few cells a design between positions may lie below it, since its draws depend on the position in a cell; the price
-is negative then. At constant eps the price is of second order in eps h, so that its square root gives the cell of 1 %;
-where eps varies from cell to cell it is of first order, for the slope of a spline cannot follow it within a cell.
+private between centres and draws the row of the cell. Under a Euclidean metric, near pairs suffice for all pairs.
+On a few cells a design between positions may lie below it, since its draws depend on the position in a cell. The price
+is negative then. At constant eps the price is of second order in eps h, so its square root gives the cell of 1 %.
+Where eps varies from cell to cell it is of first order, since the slope of a spline cannot follow eps within a cell.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ _BOUNDED = "the program of cones: no other spline within them does better"
 def solve_positions(program: Positions, targets: Targets) -> Design:
     """The optimal program between positions to a relative gap, certified between any two positions at the metric.
 
-    By the method "columns", the weights are the cheapest to that gap. bound=False leaves the bound between centres
-    out, which takes up to as long again, and at least fifteen seconds.
+    By the method "columns", the weights are the cheapest to that gap. bound=False leaves out the bound between centres.
+    That bound may take twice as long as the design, and is given at least fifteen seconds.
     """
     started = time.monotonic()
     if targets.method == "cones":
@@ -104,7 +104,7 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
 
 
 def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Mass, str, bool, dict[str, Any]]:
-    """The table of the cone blocks, the reason to stop, True if the method ended by itself, and the bound's proof."""
+    # Returns the table, the reason to stop, True if the method ended by itself, and the proof of the bound.
     cost, report = program.cost, reporter(targets.on_progress)
     group, cones = position_orbits(program)
     _require_room(cones, len(group.reports))
@@ -182,7 +182,7 @@ def _report_iteration(
     variables: int,
     rows: int,
 ) -> None:
-    """Report an iteration; gap_of is "inner gap" for columns, whose optimal weights give no lower bound."""
+    # gap_of is "inner gap" for columns: their optimal weights do not give a lower bound.
     gap = (primal - dual) / primal if primal > 0 else 0.0
     size = {"variables": variables, "constraints": rows}
     report(method, round=0, iteration=iteration, loss=primal, lower_bound=dual, gap=gap, gap_of=gap_of, **size)
@@ -234,7 +234,7 @@ def proved_bound(program: Positions, multipliers: Array) -> float:
 
 
 def _price(program: Positions, objective: float, gap: float, started: float, deadline: float) -> dict[str, float]:
-    """The bound between centres and the price relative to it, unless they take too long."""
+    # If the bound is not found in time, the design is returned without a price.
     taken = time.monotonic() - started
     allowed = max(_PRICE_SHARE * taken, _LEAST_PRICE_SECONDS)
     ends = min(started + BOUND_ENDS * (deadline - started), started + taken + allowed)

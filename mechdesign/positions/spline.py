@@ -16,18 +16,18 @@ it is raised to that degree. The cones are
 which imply |grad p| <= e p on the cell: both sides are sums of coefficients with the same weights >= 0. If the four
 levels of a cell are equal degree 2 suffices. Weights of slopes are small multiples of a power of two, and exact; those
 of bounds are sums of terms >= 0.
-A plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6, and those of the four quarters of a cell
-by (eps h)^2 / 24: the quarters are used, by de Casteljau's rule. A level above `HIGHEST` nats a cell counts as that.
+A plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6, but those of the four quarters of a cell
+by (eps h)^2 / 24. So the quarters are used, by de Casteljau's rule. A level above `HIGHEST` nats a cell counts as that.
 
 The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline (positions/patches.py).
 
     P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells,                                     (3)
 
 where a report outside moves to the border.
-The planar Laplace density has a kink at its centre, where a spline through it is too steep: the sixteenth rounds the
-tip. kappa is the largest factor at which the kernel lies within the cones; at z = 0.1, 0.25, 0.5 it is 0.9992, 0.9965,
-0.9888. Moving reports to the border adds columns, and sums of columns within the cones are within them. The certificate
-between positions proves the integers. Continuous planar Laplace noise in floating point has none, so it is no baseline.
+The planar Laplace density has a kink at its centre. A spline through it is too steep there, so 1/16 rounds the tip.
+The largest factor at which the kernel lies within the cones, kappa, is 0.9992, 0.9965, 0.9888 at z = 0.1, 0.25, 0.5.
+Moving reports to the border adds columns, and sums of columns within the cones are within them. The certificate
+between positions proves the integers. Planar Laplace noise in floating point lacks a certificate: it is not compared.
 Source: the planar Laplace mechanism and its rounding, Andrés et al. 2013, section 4; the kernel is ours.
 """
 
@@ -66,7 +66,9 @@ _HALVES = (  # from the coefficients of an interval to those of its halves
 
 @dataclass(frozen=True, kw_only=True)
 class SplineConstants:
-    """Constants of cones and kernel. No claim rests on them: tables are certified in integers."""
+    """Constants of cones and kernel."""
+
+    # No claim rests on these: tables are certified in integers.
 
     least_level: float = 2.0**-900  # nats a cell: lower levels count as this, so that no weight of a cone underflows
     columns_at_once: int = 64  # of a table, to save memory
@@ -136,7 +138,7 @@ def spline_cones(patches: Patches) -> SplineCones:
 
 
 def _flat_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
-    """Weights (n, 9, 3, 9) of bound and two slopes over the cells around, for parts of cells of one level each."""
+    # Degree 2: the level scales all nine bounds alike. Shape (n, 9, 3, 9): conditions, bound and slopes, cells around.
     weights = np.stack([_outer(across[0], along[0], i, j) for i in range(3) for j in range(3)])
     parts = np.tile(weights, (len(level), 1, 1, 1))
     parts[:, :, 0] *= level[:, :1, None]
@@ -144,6 +146,7 @@ def _flat_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDAr
 
 
 def _varying_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
+    # Degree 3: the product with the levels raises the bounds, and `_RAISED` raises the slopes to the same degree.
     corner = level.reshape(-1, 2, 2)
     parts = np.zeros((len(level), 4, 4, 3, 9))
     for a, b in product(range(4), repeat=2):
@@ -221,7 +224,7 @@ def kappa(z: float) -> float:
 
 
 def _cones_around(z: float) -> tuple[SplineCones, NDArray[np.float64]]:
-    """The cones of the cells around a report, and sqrt(r^2 + 1/16) there, shape (n,)."""
+    # The lattice around one report, which lies at the origin.
     width = 2 * CONSTANTS.reach + 1
     domain = Domain.grid((width, width), cell=1.0, unit="1", origin=(-width / 2, -width / 2))
     around: Patches = patches(domain, Euclidean(epsilon=z, unit="1"))

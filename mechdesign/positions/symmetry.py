@@ -1,8 +1,8 @@
 """Symmetries of a program between positions: one block for all reports that a reflection or rotation exchanges.
 
-A convex program that a group leaves alone has an optimum that it leaves alone: P(g u, g y) = P(u, y). Blocks x_r for
-one report of each orbit, times the size of the orbit, then satisfy the row sums if their means over the orbits of cells
-add up to 1, and each lies in its own cones.
+A convex program that a group leaves alone has an optimum that it leaves alone: P(g u, g y) = P(u, y). So one
+block x_r stands for the reports of an orbit. It lies in its own cones. The blocks, times the sizes of the orbits,
+satisfy the row sums if their means over the orbits of cells add up to 1.
 
 A group is chosen where a program and its images differ by 1e-7 at most; no bound rests on that. Constraints are raised
 to the largest of their images, which the group leaves alone exactly, and which are at most as strict as those of the
@@ -85,8 +85,8 @@ def edge_orbits(cost: Array, problem: DesignProblem, edges: Edges) -> tuple[Orbi
 
 def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> Orbits:
     """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7. Cost: O(n^2)."""
-    # limits are numbers of the constraints, and a larger one is at most as strict. image gives those of the cell way[u]
-    # in place of u, or None if there are no such constraints.
+    # limits are numbers of the constraints, and a larger one is at most as strict. image returns those with the cell
+    # way[u] in place of u. It returns None if there are no such constraints.
     n, alike, same = problem.domain.size, problem.reports is problem.domain, float(cost.max()) * SAME
     elements, images = [], []
     for turn in lattice_symmetries(problem.domain.shape, n) if alike else ():
@@ -112,8 +112,9 @@ def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> 
 
 def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array) -> Array:
     """Multipliers lambda(u) (n,), at most C(u, y) - (G' z_y)(u) for every report y, from any vectors z (3, k, r)."""
-    # z is untrusted: it is raised into the dual cones, and a result is nan or minus infinity if a number is not finite
-    # or too large. G' z is a sum of j rounded terms: its error is at most j 2^-52 times the sum of their absolute
+    # z is untrusted, so it is raised into the dual cones. A number that is not finite, or too large, makes the result
+    # nan or minus infinity.
+    # G' z is a sum of j rounded terms: its error is at most j 2^-52 times the sum of their absolute
     # values, whatever cancels. Slopes are exact; entries of bounds, which z multiplies by at least 0, add their own
     # error.
     with np.errstate(over="ignore", invalid="ignore"):
