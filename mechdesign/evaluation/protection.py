@@ -51,14 +51,12 @@ Kind = Literal["positions", "cells", "places"]
 class Protection:
     """The protection of a mechanism.
 
-    kind: any two "positions"; "cells" of a grid; "places": points, nodes, values. subject: the same in words. unit: of
-    within, as printed. within: the radius, a straight line on the ground; None without a length. By default it is, for
-    positions, that of a factor of 2, and for cells 0. factor: the largest factor by which one report changes the odds
-    between two real positions, or places, at most `within` apart, rounded up; inf without a bound, None if it needs too
-    much work. exact: True if two of them attain it. between: the pairs of places, if `within` does not define them.
-    along: the curve along which `within` is measured, if it is not a straight line. path: for claims along paths in
-    masked areas, the factor of positions `within` apart along such a path. epsilon: the claimed level of positions in
-    nats per unit on the ground, the largest if it varies.
+    subject: `kind` in words. unit: the unit of `within`, as printed. within: the radius in a straight line on the
+    ground, None without a length. factor: the largest factor by which one report changes the odds within the radius,
+    rounded up; inf without a bound, None if it needs too much work. exact: True if two positions or places attain it.
+    between: the pairs of places, if `within` does not define them. along: the curve along which `within` is measured,
+    if it is not straight. path: the factor at a distance `within` along paths in a masked area. epsilon: the largest
+    claimed level of positions, in nats per unit on the ground.
     """
 
     kind: Kind
@@ -77,7 +75,7 @@ class PositionProtection(Protocol):
     """Computes the protection of mechanisms with a claim about positions."""
 
     def protection(self, stored: MechanismFile, claim: PositionClaim, within: float | None) -> Protection:
-        """The protection of positions at most `within` apart, in the unit of the domain."""
+        """`within` is in the unit of the domain."""
         ...
 
 
@@ -85,11 +83,7 @@ POSITION_PROTECTION: Role[PositionProtection] = Role("protection of positions")
 
 
 def protection(stored: MechanismFile, within: float | None = None) -> Protection:
-    """The protection of a certified mechanism, by its integers if they are few enough, else by its claim.
-
-    within, in the unit of its domain, defaults as in `Protection`. Cost: O(p m) for the p pairs of rows within the
-    radius, at most `MOST_WORK`, else that of the claimed distances.
-    """
+    """The protection of a certified mechanism, from its integers, or from its claim beyond `MOST_WORK`."""
     radius = _designed_radius(stored) if within is None else within
     if stored.positions is not None:
         return POSITION_PROTECTION.get().protection(stored, stored.positions, radius)
@@ -97,7 +91,6 @@ def protection(stored: MechanismFile, within: float | None = None) -> Protection
 
 
 def _designed_radius(stored: MechanismFile) -> float | None:
-    """`within` of the parameters of a mechanism, in the unit of its domain."""
     radius = stored.parameters["problem_parameters"].get("within")
     known = isinstance(radius, (int, float)) and not isinstance(radius, bool) and 0 < radius < math.inf
     return float(radius) if known else None
@@ -113,7 +106,7 @@ def factor_of(nats: Fraction | float) -> float:
 
 
 def rounded_up(exact: Fraction) -> float:
-    """The least double that is not below a fraction, or the next."""
+    """The smallest double of at least `exact`, or the next one."""
     near = float(exact)
     return math.nextafter(near, math.inf) if Fraction(near) < exact else near
 
@@ -158,10 +151,9 @@ def _cell_protection(stored: MechanismFile, within: float | None) -> Protection:
 
 
 def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDArray[np.int64], bool]:
-    """Displacements (k, axes) of cells with positions at most `radius` apart, one of each opposite pair, nearest first.
+    """Displacements (k, axes) of cells with positions at most `radius` apart, nearest first, one of each opposite pair.
 
-    Also returns whether all of them do so whatever the plane does: no gap lies between the radius and `stretch` times
-    it, except the length along a row of cells, which the plane keeps exactly.
+    The second value is True if all of them do so however the plane stretches lengths.
     """
     assert domain.cell is not None and domain.shape is not None
     sides = [Fraction(side) for side in domain.cell]
@@ -183,6 +175,7 @@ def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDA
         # Only displacements near the limit need fractions; floating point decides the others safely.
         exact = sum(((int(g) * side) ** 2 for g, side in zip(gap[k], sides, strict=True)), Fraction(0))
         near[k] = exact < most**2 if radius > 0 else exact == 0
+        # Between the radius and `stretch` times it the plane decides. It keeps lengths along a row of cells exactly.
         along_a_row = exact == radius**2 and np.count_nonzero(gap[k]) == 1
         sure &= not near[k] or exact < radius**2 or radius == 0 or bool(along_a_row)
     order = np.argsort(square[near], kind="stable")
@@ -198,7 +191,6 @@ def _largest_factor(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.i
 
 @numba.njit(cache=True, nogil=True)
 def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
-    """The largest ratio of two masses of a report, either way, over pairs of rows."""
     high, low = 1.0, 1.0
     for e in range(tail.size):
         u, v = tail[e], head[e]
@@ -228,6 +220,7 @@ def _claimed_distance(stored: MechanismFile, steps: NDArray[np.int64]) -> Fracti
     pairs = []
     if len(steps) * domain.size <= _PAIRS:
         pairs = [displaced_pairs(domain, tuple(step)) for step in steps.tolist()]
+    # Masked maps: paths bend around water, so only a search knows their lengths.
     for start in range(0, domain.size, _SEARCHED):
         sources = np.arange(start, min(start + _SEARCHED, domain.size))
         ways = np.asarray(dijkstra(graph, directed=False, indices=sources))
@@ -240,16 +233,13 @@ def _claimed_distance(stored: MechanismFile, steps: NDArray[np.int64]) -> Fracti
 
 
 def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fraction:
-    """An upper bound of the path length between cells at any of these displacements, on a whole lattice.
-
-    Paths run along the axes or, on two axes with diagonal edges, along these first. Every step counts as the longest of
-    its kind.
-    """
+    """An upper bound of the path length between cells at any of these displacements, on an unmasked lattice."""
     assert domain.index is not None
     step = np.abs(domain.index[edges.tail] - domain.index[edges.head])
     axes = [np.all(step == unit, axis=1) for unit in np.eye(domain.dimension, dtype=np.int64)]
     straight = np.array([edges.length[along].max(initial=0.0) for along in axes])
     away = np.abs(steps)
+    # A path takes diagonal edges first, if there are any, then the axes. Every step counts as the longest of its kind.
     across = np.zeros(len(steps), np.int64)
     diagonal = 0.0
     both = np.all(step == 1, axis=1) if domain.dimension == 2 else np.zeros(len(step), bool)
@@ -291,7 +281,7 @@ def _place_protection(stored: MechanismFile, within: float | None) -> Protection
 
 
 def _radius(within: float | None, level: Fraction, least: float) -> float:
-    """`within`, else the radius of the factor `USUAL`; at least the least distance of two places."""
+    """`within`, or the radius of the factor `USUAL`; at least the minimum distance of two places."""
     if within is not None and within >= least:
         return within
     usual = math.log(USUAL) / float(level) if within is None and level > 0 else 0.0
@@ -299,7 +289,7 @@ def _radius(within: float | None, level: Fraction, least: float) -> float:
 
 
 def _near_factor(stored: MechanismFile, radius: float) -> float | None:
-    """The factor of places at most `radius` apart; None if that is too much work."""
+    """None if it is too much work."""
     domain = stored.domain
     if stored.factored or domain.size**2 * stored.mechanism.sizes["report"] > 2 * MOST_WORK or domain.size > 20_000:
         return None

@@ -38,7 +38,7 @@ from mechdesign.solvers.limits import limit_solver
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import SOLVERS, rebuilt_program
 
-OF_A_MAP = "levels of the map"  # what a device map is rebuilt from
+OF_A_MAP = "levels of the map"  # the origin of a device map's edges
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
 _EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables without the data to rebuild their claim
 _HDF5 = b"\x89HDF"  # first bytes of a NetCDF file
@@ -48,10 +48,7 @@ CHECKS: Registry[Check] = Registry("objective checks")  # of programs that are n
 
 
 def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
-    """Reasons to refuse another objective than the expected loss, its limits and bound; True if the bound is proved.
-
-    None without a stored bound, or with constraints of the user's own, which a file cannot hold.
-    """
+    """Reasons to refuse objective, limits and bound of a program; True if the bound is proved, None if unchecked."""
     mechanism = stored.mechanism
     program = rebuilt_program(mechanism.attrs["program"], stored.problem, stored.parameters)
     if mechanism.attrs.get("objective_of") != program.objective_of:
@@ -97,7 +94,7 @@ def _agrees(mechanism: xr.Dataset, bound: float) -> bool:
 
 
 def figure_differences(mechanism: xr.Dataset, figures: Mapping[str, float | None]) -> list[str]:
-    """Reasons for the attributes that differ from recomputed figures; a figure of None is not compared."""
+    """Reasons for attributes that differ from recomputed figures; None is not compared."""
     stored: dict[str, float] = {name: mechanism.attrs.get(name, math.nan) for name in figures}
     return [
         f"{name}: the file says {stored[name]!r}, recomputed {value!r}"
@@ -107,7 +104,7 @@ def figure_differences(mechanism: xr.Dataset, figures: Mapping[str, float | None
 
 
 def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, priced: bool = True) -> str | None:
-    """The reason why the lower bound of a file is not proved; None if it is, or if there is none."""
+    """The reason why the lower bound of a file is not proved; None if it is, or without one."""
     if follows or "lower_bound" not in mechanism.attrs:
         return None
     if follows is False:
@@ -116,11 +113,12 @@ def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, priced: bool
 
 
 def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> list[str]:
-    """Reasons to refuse the lower bound: it does not follow, or exceeds the objective or else the recomputed loss."""
+    """Reasons to refuse the lower bound."""
     reasons = []
     if follows is False:
         reasons.append("lower_bound: does not follow from the stored multipliers")
     bound = mechanism.attrs.get("lower_bound", -math.inf)
+    # Programs with another objective than the expected loss bound that objective.
     bounded = float(mechanism.attrs.get("objective", loss))
     if not bound <= bounded + AGREE * abs(bounded):
         reasons.append(f"lower_bound: {bound!r} exceeds {bounded!r}, which it should bound")
@@ -188,7 +186,7 @@ class Verification(FrozenRecord):
         return facts | {"expected_loss": self.expected_loss}
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form: protects, within and factor_within in place of `protection`, a factor without bound None."""
+        """The JSON form, with `protected` in place of `protection`."""
         document = asdict(replace(self, protection=None, file=None)) | protected(self.protection)
         del document["protection"], document["file"]
         if self.windows is None:
@@ -197,7 +195,7 @@ class Verification(FrozenRecord):
 
 
 def protected(p: Protection | None) -> dict[str, Any]:
-    """JSON form of a protection: subject, radius and the factor within it, all None without a protection."""
+    """JSON form of a protection; an infinite factor is None, and so is everything without a protection."""
     if p is None:
         return dict.fromkeys(("protects", "within", "factor_within"))
     factor = None if p.factor is None or math.isinf(p.factor) else p.factor
@@ -206,10 +204,10 @@ def protected(p: Protection | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class FileKind:
-    """How a kind of mechanism is verified and read; source: a `MechanismFile` for Datasets.
+    """How a kind of mechanism is verified and read; Datasets have a `MechanismFile` as source.
 
-    Other kinds have source_type, a class in memory; recognises(path); load(path), the source of a file; open(path), the
-    object in memory, if it differs; and sampler(source, on_progress=), which draws reports.
+    Other kinds have a class `source_type`. `load` returns the source of a file, `open` the object in memory if it
+    differs, and `sampler(source, on_progress=)` draws reports.
     """
 
     check: Callable[..., Verification]
@@ -271,7 +269,6 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
 def _verification(
     kind: FileKind, source: Any, sha256: str | None, bound: bool, on_progress: OnProgress
 ) -> Verification:
-    """Run the check of a kind, and add what follows from its outcome."""
     file = source if isinstance(source, MechanismFile) else None
     with verification_errors():
         checked = kind.check(source, bound=bound, on_progress=on_progress)
@@ -282,7 +279,7 @@ def _verification(
 
 
 def load_any(path: str | Path) -> Any:
-    """The mechanism of a file, of whatever kind."""
+    """Load a mechanism of any kind."""
     kind = file_kind(path)
     return load(path) if kind is None else (kind.open or kind.load)(path)
 
@@ -331,7 +328,7 @@ def _check_table(file: MechanismFile, *, bound: bool = True, on_progress: OnProg
 
 
 def _check_program(file: MechanismFile) -> tuple[list[str], bool | None]:
-    """Reasons to refuse the objective and the limits of a table; True if its bound follows, None if it has none."""
+    """Reasons to refuse the objective and the limits of a table; True if its bound follows, None without one."""
     attrs = file.mechanism.attrs
     name, entry = attrs["program"], SOLVERS.get(attrs["program"])
     has_objective = entry is not None and entry.rebuild is not None
@@ -365,7 +362,7 @@ def _check_bound(file: MechanismFile) -> bool | None:
     return False
 
 
-# By what schemas begin with, and by name of kinds that are no Datasets.
+# Datasets by the beginning of their schema, other kinds by name.
 FILE_KINDS: Registry[FileKind] = Registry(
     "kinds", {"mechdesign/mechanism": FileKind(check=_check_table, protection=protection)}
 )

@@ -1,19 +1,19 @@
 """Check an exported mechanism table in integers: python verify_table.py TABLE.json, or .csv and its -metadata.json.
 
 Rows (`check_rows`, `check_edges`). A[u][y] are integers >= 1, row u sums to S(u): exactly 2^62, or the column row_sum
-if there is one. A report y is drawn at a secret u with P(y|u) = A[u][y] / S(u). For every edge (u, v) of the table, d
-nats long, and every y
+if there is one. At a secret u a report y has P(y|u) = A[u][y] / S(u). For every edge (u, v) of the table, d nats long,
+and every y
 
     P(y|u) <= e^d P(y|v)   and   P(y|v) <= e^d P(y|u),
 
-and the edges connect all secrets. Then P(y|u) <= e^D P(y|v) for all u, v, with D the length of the shortest path:
-multiply along it. k reports cost k times as much. e^d is replaced by a lower bound: 1 + t <= e^t, so
+and the edges connect all secrets. Multiplying along the shortest path from u to v, of length D, gives
+P(y|u) <= e^D P(y|v). k reports cost k times as much. A lower bound replaces e^d: 1 + t <= e^t, so
 (1 + d / 2^K)^(2^K) <= e^d                                                                                       (1)
 by K squarings, each rounded down.
 
-Claim (`check_metric`). Metric and domain are data of the file, compared with the table in exact fractions; the sentence
-that is printed is put together from them. T is the multiplier of the metric, E its epsilon, B the largest of its
-levels, |p - q| the distance of the coordinates of two secrets, as they stand.
+Claim (`check_metric`). Metric and domain are data of the file. They are compared with the table in exact fractions, and
+the printed sentence is made from them. T is the scale of the metric, E its epsilon, B the largest of its levels, and
+|p - q| the distance between the coordinates of two secrets.
 
     discrete       no edge is longer than T E, nor a shortest path between secrets without an edge
     euclidean      the same with T E |p - q|
@@ -21,25 +21,26 @@ levels, |p - q| the distance of the coordinates of two secrets, as they stand.
                    cell of the grid is masked
     streets, graph nothing: the list is the claim
 
-Positions (`check_positions`), if they are claimed. The cells are squares of side h. At a position x = centre of cell v
-+ h s, s in [-1/2, 1/2]^2, a row of the 3 x 3 cells around v is drawn with the weights (1/2 - s)^2 / 2, 3/4 - s^2,
-(1/2 + s)^2 / 2 of the steps -1, 0, +1 along either axis, then a report y from it. A cell that is not there has the row
-of the first of the cells beside it, or else of those that touch its corners. With a level eps that is nowhere below the
-bilinear e of the levels listed for the corners of a cell, or of its four quarters,
+Positions (`check_positions`), if they are claimed. The cells are squares of side h, and a position is x = centre of
+cell v + h s, s in [-1/2, 1/2]^2. The mechanism first draws a row of the 3 x 3 cells around v: along either axis, the
+steps -1, 0, +1 have the weights (1/2 - s)^2 / 2, 3/4 - s^2, (1/2 + s)^2 / 2. From that row it draws a report y. A
+missing cell has the row of the first of the cells beside it, or else of those that touch its corners. Let e be the
+bilinear function of the levels listed for the corners of a cell, or of its four quarters. With a level eps nowhere
+below e,
 
     P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
 
 because |grad P| <= e P on every cell. Both sides are polynomials; the coefficients of grad P by Bernstein's are at most
 those of e P, on the four quarters of the cell, in integers.
 
-Limits on posteriors to over/under (`check_posterior_limits`): after any report y, with N(u) people at the cell of u,
-for the cells of every disc, or by area for any cells that are together no larger, under sum inside N(u) A(u, y) <= over
-sum N(u) A(u, y). A limit has a radius, centres, people, and a share or a factor: another one is refused, and any beside
-a claim about positions.
+Limits on posteriors to over/under (`check_posterior_limits`). N(u) people live at the cell of u. After any report y,
+the cells inside every disc satisfy under sum inside N(u) A(u, y) <= over sum N(u) A(u, y). By area, so do any cells
+that are together no larger than the disc. A limit has a radius, centres, people, and a share or a factor. The script
+refuses any other limit, and any limit beside a claim about positions.
 
-Trusted: coordinates, unit, place on Earth; that lengths are integrals, and a level that varies nowhere below e;
-neighbours if cells are masked; lengths that are the claim themselves: `mechdesign verify` rebuilds these. Losses, names
-and the checksum of the mechanism's file are repeated as they stand.
+The script trusts coordinates, unit and place on Earth. It trusts that lengths are integrals, that a varying level is
+nowhere below e, and the neighbours if cells are masked. It trusts lengths that are the claim themselves, which
+`mechdesign verify` rebuilds. It prints losses, names and the checksum of the mechanism's file unchecked.
 
 Exit code: 0 proved, 1 refused, 2 not a table, or interrupted. It needs Python 3.10 alone. Cost: 0.2 microseconds for
 each of 2 e m inequalities, 4 for a Euclidean pair without an edge, 30 to 3,000 for each cell and report of positions.
@@ -115,7 +116,7 @@ BROKEN = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, R
 
 
 class BadInput(Exception):
-    """The file is not a table of this kind, so that nothing is proved or refused."""
+    """The file is not a table of this kind: nothing is proved or refused."""
 
 
 class Refused(Exception):
@@ -149,7 +150,7 @@ class TableFile(NamedTuple):
 
 # ---- reading a file ----
 def read(path: str | Path) -> TableFile:
-    """The table of a file. Raises: BadInput if it is not a whole table; Refused if it was altered."""
+    """Read a table. Raises: BadInput if the file is not a complete table; Refused if it was altered."""
     kind = Path(path).suffix.lower()
     if kind not in (".csv", ".json"):
         raise BadInput("the name must end in .csv or .json")
@@ -160,7 +161,7 @@ def read(path: str | Path) -> TableFile:
 
 
 def read_csv(path: str | Path) -> TableFile:
-    """The table of a CSV file and the description beside it."""
+    """Read a CSV file and the JSON description beside it."""
     table, description = _bytes(path), _sealed_bytes(f"{path}{BESIDE}")
     header = _json(description.decode())
     if header["table_sha256"] != hashlib.sha256(table).hexdigest():
@@ -171,7 +172,7 @@ def read_csv(path: str | Path) -> TableFile:
 
 
 def read_json(path: str | Path) -> TableFile:
-    """The table of a JSON file."""
+    """Read a JSON file."""
     description = _sealed_bytes(path)
     header = _json(description.decode())
     if CONTROL_CHARACTERS.search(description):
@@ -213,7 +214,6 @@ def _unique_names(pairs: list[Any]) -> dict[str, Any]:
 
 
 def _whole(text: str) -> int:
-    """An integer in plain decimal: no plus, blank or leading zero that another reader could take otherwise."""
     # int() would also accept underscores, blanks and digits of other scripts, which other readers take otherwise.
     digits = text.removeprefix("-")
     plain = digits.isascii() and digits.isdigit() and len(digits) <= DIGITS
@@ -285,7 +285,7 @@ def _checked(
     secret_points: list[Any],
     report_points: list[Any],
 ) -> TableFile:
-    """The table of these parts, if they are as many and of the types that the header says."""
+    """The table of these parts; refuses counts or types that differ from the header."""
     if header["claim"]["denominator"] != divisor:
         raise BadInput(f"the denominator of the claim is not {divisor}")
     for name in TEXTS:
@@ -309,7 +309,7 @@ def _checked(
 
 
 def _check_unit(unit: str) -> None:
-    """Refuse a unit that could pass for a part of the sentence it is printed in."""
+    # The unit is printed inside the claim: free text could pass for a part of that sentence.
     plain = 0 < len(unit) <= 40 and unit.isprintable()
     if not plain or unit.count(" ") > 3 or re.search(r'[,;:!?"]|\. ', unit):
         raise BadInput("the unit is not a printable name of at most 40 characters and four words")
@@ -323,7 +323,6 @@ def _check_points(points: list[Any], coordinates: Any) -> None:
 
 
 def _edges(listed: list[Any], n: int) -> list[Edge]:
-    """Edges between different secrets, of finite lengths >= 0, one for a pair."""
     edges: dict[tuple[int, int], Edge] = {}
     for tail, head, digits in listed:
         if [type(tail), type(head), type(digits)] != [int, int, str] or digits != float.fromhex(digits).hex():
@@ -362,16 +361,13 @@ def check_edges(table: TableFile, claim: dict[str, Any]) -> list[str]:
 
 
 def breaches(rows: Integers, sums: list[int], edges: list[Edge]) -> list[tuple[int, int, int]]:
-    """The (secret, other, report) with P(report|secret) > e^d P(report|other), over edges both ways.
-
-    With R 2^-s <= e^d: a / S(u) <= R 2^-s b / S(v) is checked as a S(v) 2^s <= R b S(u).
-    Cost: 0.2 microseconds a triple.
-    """
+    """The (secret, other, report) with P(report|secret) > e^d P(report|other), over edges both ways."""
     broken = []
     bounds = {nats: lower_bound(nats) for nats in {nats for _, _, nats in edges}}
     for tail, head, nats in edges:
         bound = bounds[nats]
         for u, v in ((tail, head), (head, tail)):
+            # With R 2^-s <= e^d, a / S(u) <= R 2^-s b / S(v) is compared as a S(v) 2^s <= R b S(u), without a division.
             # Rows mostly share the sum 2^62: dividing by the common factor leaves small multipliers.
             shared = math.gcd(sums[u], sums[v])
             left = (sums[v] // shared) << max(bound.shift, 0)
@@ -384,7 +380,7 @@ def breaches(rows: Integers, sums: list[int], edges: list[Edge]) -> list[tuple[i
 
 
 def lower_bound(nats: float) -> ExpBound:
-    """A bound <= e^nats. The double is taken as the exact number it is."""
+    """A number of at most e^nats; the double `nats` counts as the exact fraction that it is."""
     p, q = min(nats, LONGEST).as_integer_ratio()
     # (1) in fixed point of 320 bits: 1 + d / 2^K, then K squarings. Every shift drops bits: the bound only falls.
     value = (1 << WORKING_BITS) + (p << WORKING_BITS) // (q << SQUARINGS)
@@ -411,7 +407,7 @@ def connected(n: int, edges: list[Edge]) -> bool:
 
 # ---- the metric and its distances ----
 class Metric:
-    """A metric as data: kind, stencil, the least and the largest level, scale, and rate, the product of these two."""
+    """A metric as data: kind, stencil, smallest and largest level, scale, and rate, largest level times scale."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.kind, self.stencil = data["kind"], data.get("stencil", 0)
@@ -424,7 +420,7 @@ class Metric:
         self.rate = Fraction(self.most) * Fraction(self.scale)
 
     def words(self, unit: str, *, path: str | None = None) -> str:
-        """The distance in words; path, what it is measured along between positions."""
+        """The distance in words; path: the curve of a claim between positions."""
         rate = f"{self.most!r} nats per {'unit' if unit == '1' else unit}"
         pairs = " over all pairs" if path is None else ""
         along = path or f"the edges of the {self.stencil}-neighbour graph"
@@ -447,10 +443,7 @@ def _flat(values: Any) -> list[Any]:
 
 
 class ExactLimit:
-    """Compares lengths with T times a distance of two secrets in integers: squares, so that no root is taken.
-
-    Lengths are multiples of 1 / grain, coordinates of 1 / fine; T (grain / fine) = sqrt(p / q).
-    """
+    """Compares lengths with T times the distance of two secrets; squares are integers and need no root."""
 
     def __init__(self, table: TableFile, rate: Fraction, *, by_distance: bool) -> None:
         self._points: list[tuple[int, ...]] = []
@@ -465,11 +458,10 @@ class ExactLimit:
         self._p, self._q = ((rate * self.grain / fine) ** 2).as_integer_ratio()
 
     def length(self, nats: float) -> int:
-        """A length of the table in multiples of 1 / grain."""
         return int(Fraction(nats) * self.grain)
 
     def is_exceeded(self, length: int, u: int, v: int) -> bool:
-        """True if the length is more than T times the distance of u and v, which is 1 for the discrete metric."""
+        # The discrete metric has distance 1.
         square = 1
         if self._by_distance:
             square = sum((a - b) ** 2 for a, b in zip(self._points[u], self._points[v], strict=True))
@@ -477,10 +469,7 @@ class ExactLimit:
 
 
 def check_metric(table: TableFile, claim: dict[str, Any]) -> list[str]:
-    """Unit, grid, lengths and pairs of edges are as the metric of the claim says; of streets and graphs, the first two.
-
-    T: scale times level of the metric, E: its level, B: the largest of its levels.
-    """
+    """Compare unit, grid and edges with the claimed metric; for streets and graphs only the first two."""
     metric, domain = Metric(claim["metric"]), claim["domain"]
     if domain["unit"] != table.header["unit"]:
         return [f"the claim is in nats per {domain['unit']} but the coordinates are in {table.header['unit']}"]
@@ -496,26 +485,24 @@ def check_metric(table: TableFile, claim: dict[str, Any]) -> list[str]:
 
 
 def check_discrete(table: TableFile, claim: dict[str, Any]) -> list[str]:
-    """On every edge, and on a shortest path between any two secrets without an edge: d <= T E."""
+    """On every edge d <= T E, and on a shortest path between any two secrets without one."""
     return _check_lengths(table, claim, ExactLimit(table, Metric(claim["metric"]).rate, by_distance=False))
 
 
 def check_euclidean(table: TableFile, claim: dict[str, Any]) -> list[str]:
-    """On every edge, and on a shortest path between any two secrets without an edge: d <= T E |p - q|."""
+    """On every edge d <= T E |p - q|, and on a shortest path between any two secrets without one."""
     return _check_lengths(table, claim, ExactLimit(table, Metric(claim["metric"]).rate, by_distance=True))
 
 
 def check_eikonal(table: TableFile, claim: dict[str, Any]) -> list[str]:
-    """0 < d <= T B |p - q| on every edge; and all neighbours have an edge, if no cell of the grid is masked.
-
-    Only if T B = 0 may d be 0.
-    """
+    """0 < d <= T B |p - q| on every edge; without masked cells, an edge joins all neighbours."""
     metric, domain = Metric(claim["metric"]), claim["domain"]
     steps = STENCILS.get((len(table.points[0]), metric.stencil))
     if domain["kind"] != "grid" or steps is None:
         return [f"a metric of {metric.stencil} neighbours needs a grid"]
     # An integral of a level of at most B along a straight line is at most B |p - q|.
     limit = ExactLimit(table, metric.rate, by_distance=True)
+    # A length of 0 claims two equal rows, which a positive level never does.
     lengths, faults = _bounded_lengths(table, limit, is_positive=metric.rate > 0)
     # In a masked grid an edge may be missing because its line leaves the area: neighbours are trusted then.
     if faults or math.prod(domain["shape"]) > len(table.points):
@@ -535,7 +522,7 @@ def check_eikonal(table: TableFile, claim: dict[str, Any]) -> list[str]:
 def _bounded_lengths(
     table: TableFile, limit: ExactLimit, *, is_positive: bool = False
 ) -> tuple[list[dict[int, int]], list[str]]:
-    """Lengths by secret and neighbour, and the first edge that is too long, or of length 0 if it must be positive."""
+    """Lengths by secret and neighbour, and a fault for the first edge with an invalid length."""
     lengths: list[dict[int, int]] = [{} for _ in table.points]
     for u, v, nats in table.edges:
         lengths[u][v] = lengths[v][u] = limit.length(nats)
@@ -545,11 +532,7 @@ def _bounded_lengths(
 
 
 def _check_lengths(table: TableFile, claim: dict[str, Any], limit: ExactLimit) -> list[str]:
-    """The first edge that is too long, or pair that no path of edges was found to join within its limit.
-
-    Paths lead over secrets between the two in the order of their cells: none, then the last one in the same direction,
-    then any.
-    """
+    """A fault for the first edge that is too long, or for the first pair without a short enough path."""
     lengths, faults = _bounded_lengths(table, limit)
     if faults:
         return faults
@@ -564,6 +547,8 @@ def _check_lengths(table: TableFile, claim: dict[str, Any], limit: ExactLimit) -
         # One pass in the order of cells: paths to all secrets before v are known when v is reached.
         for v in order[place + 1 :]:
             direction = _direction(cells[u], cells[v])
+            # The edge itself comes first, then the last secret in the same direction. The neighbours of v, which take
+            # longest, come last.
             middles = chain([u], [last[direction]] if direction in last else [], lengths[v])
             joined = (path[w] + lengths[v][w] for w in middles if w in path and w in lengths[v])
             found = next((length for length in joined if not limit.is_exceeded(length, u, v)), None)
@@ -575,14 +560,13 @@ def _check_lengths(table: TableFile, claim: dict[str, Any], limit: ExactLimit) -
 
 
 def _direction(start: tuple[int, ...], end: tuple[int, ...]) -> tuple[int, ...]:
-    """The shortest step that leads from one cell to another when it is repeated."""
     step = [b - a for a, b in zip(start, end, strict=True)]
     times = math.gcd(*step) or 1
     return tuple(part // times for part in step)
 
 
 def lattice(points: list[Point], domain: dict[str, Any]) -> list[tuple[int, ...]] | None:
-    """The places of the points on a grid; None if they are not those of different cells of it."""
+    """The cells of the points on a grid; None if a point is off the grid or two share a cell."""
     shape, sides, origin = (domain[name] for name in ("shape", "cell", "origin"))
     extreme = min(sides) < 1 / HIGHEST or max(sides) > HIGHEST
     if extreme or len({len(shape), len(sides), len(origin), len(points[0])}) > 1:
@@ -599,13 +583,13 @@ def lattice(points: list[Point], domain: dict[str, Any]) -> list[tuple[int, ...]
 
 
 def _cells(table: TableFile, claim: dict[str, Any]) -> list[tuple[int, ...]]:
-    """The places of the secrets on their grid; off grids, their numbers."""
+    # Off grids, secrets stand in the order of their numbers.
     cells = lattice(table.points, claim["domain"]) if claim["domain"]["kind"] == "grid" else None
     return cells or [(u,) for u in range(len(table.points))]
 
 
 def sentence(table: TableFile) -> str:
-    """The claim of the rows, put together from the data of the file."""
+    """The claim of the rows in words, from the data of the file."""
     claim = table.header["claim"]
     domain = claim["domain"]
     where = "places"
@@ -619,7 +603,7 @@ def sentence(table: TableFile) -> str:
 
 
 def of_places(table: TableFile) -> bool:
-    """True if secrets are places: in a length, or on two axes or three in no unit."""
+    """True if secrets are places: in a unit of length, or on two or three axes without a unit."""
     unit = table.header["claim"]["domain"]["unit"]
     return unit in LENGTHS or (unit == "1" and len(table.points[0]) > 1)
 
@@ -634,11 +618,7 @@ def _grid(domain: dict[str, Any]) -> str:
 
 # ---- limits on posteriors ----
 def check_posterior_limits(table: TableFile, claim: dict[str, Any]) -> list[str]:
-    """For every report y and disc D: under sum over u in D of N(u) A(u, y) <= over sum over u of N(u) A(u, y).
-
-    A factor over / under limits the share of a disc over its share before a report: its right side is multiplied by the
-    people of the disc, its left side by all people.
-    """
+    """For every report y and disc D: under sum over u in D of N(u) A(u, y) <= over sum over u of N(u) A(u, y)."""
     faults = []
     for cap in claim.get("caps", []):
         name, (over, under) = limit_sentence(cap, table), _limit(cap, table)
@@ -650,7 +630,8 @@ def check_posterior_limits(table: TableFile, claim: dict[str, Any]) -> list[str]
         totals = list(map(sum, zip(*weighted, strict=True)))
         for disc in discs_of(cap, table, weighted):
             right, left = over, under
-            # under inside <= over total p(B), p(B) = people of the disc / all people, multiplied by all people.
+            # A factor limits the share after a report over p(D), the share before: under inside <= over total p(D).
+            # p(D) = people of the disc / all people, so both sides are multiplied by all people.
             if "factor" in cap:
                 right, left = over * sum(people[u] for u in disc), under * sum(people)
             inside = map(sum, zip(*(weighted[u] for u in disc), strict=True))
@@ -664,7 +645,7 @@ def check_posterior_limits(table: TableFile, claim: dict[str, Any]) -> list[str]
 
 
 def _limit(cap: dict[str, Any], table: TableFile) -> tuple[int, int]:
-    """The two integers of a limit. Raises: BadInput for one that breaks a rule, whatever it is that it limits."""
+    """The two integers of a limit. Raises: BadInput for a limit that breaks a rule."""
     kind = "factor" if "factor" in cap else "share"
     over, under = cap[kind]
     people, radius = cap["people"], cap["radius"]
@@ -686,12 +667,7 @@ def _limit(cap: dict[str, Any], table: TableFile) -> tuple[int, int]:
 
 
 def discs_of(cap: dict[str, Any], table: TableFile, weighted: Integers) -> set[frozenset[int]]:
-    """The sets of secrets to compare with a limit: every other set inside a disc is part of one of them.
-
-    About points: what discs centred on them contain. Anywhere: also what discs through any two points contain; a set
-    that some disc contains is part of one of these, as their common part has a corner where two of their circles cross.
-    A factor needs every set that some disc contains, since its limit on a set says nothing of the parts.
-    """
+    """The sets of secrets to compare with a limit: they imply it for every other set inside a disc."""
     points, radius, centres = table.points, cap["radius"], cap["centres"]
     radius_up = radius * (1 + SPARE)
     domain = table.header["claim"]["domain"]
@@ -700,8 +676,11 @@ def discs_of(cap: dict[str, Any], table: TableFile, weighted: Integers) -> set[f
     if centres == "area" or len(points[0]) > 2:
         raise BadInput("no discs of this kind")
     middles = list(points)
+    # The centres of all discs around a set form a region with a corner where two circles about its points cross. So
+    # every set inside a disc is part of one in a disc about a crossing, or about a lone point.
     if centres == "anywhere":
         middles += _crossings(points, radius_up)
+    # A share of a set limits its parts. A factor does not, so it needs every set that some disc contains.
     if "factor" not in cap or centres == "places":
         reach = radius_up * (1 + SPARE)
         return {frozenset(u for u, p in enumerate(points) if math.dist(p, middle) <= reach) for middle in middles}
@@ -711,7 +690,7 @@ def discs_of(cap: dict[str, Any], table: TableFile, weighted: Integers) -> set[f
 
 
 def _sets_by_area(sides: list[float], radius: float, weighted: Integers) -> set[frozenset[int]]:
-    """The cells that have most of a report, as many as a disc has area for: no others have more of it."""
+    """For each report the cells with the largest entries, as many as fit into the area of a disc."""
     a, b = sides
     # 0, if one cell is larger than the disc, makes the slice all cells: nothing is proved then.
     count = math.floor(math.pi * (radius / a) * (radius / b))
@@ -739,10 +718,7 @@ def _crossings(points: list[Point], radius: float) -> list[Point]:
 
 
 def _faces(points: list[Point], middle: Point, radius: float) -> set[frozenset[int]]:
-    """The points inside the disc about a crossing of circles, and inside discs that are moved off it.
-
-    A disc that moves in some direction keeps those points on its circle that lie on that side.
-    """
+    """The points inside the disc about a crossing of circles, and inside discs moved slightly off it."""
     inside = {u: math.dist(p, middle) for u, p in enumerate(points) if math.dist(p, middle) <= radius * (1 + SPARE)}
     on = {u: tuple(map(sub, points[u], middle)) for u, far in inside.items() if far >= radius * (1 - ON_CIRCLE)}
     directions: list[Point] = [(1.0,), (-1.0,)]
@@ -755,6 +731,7 @@ def _faces(points: list[Point], middle: Point, radius: float) -> set[frozenset[i
         directions = [(math.cos(half), math.sin(half)) for half in halves]
     faces = {frozenset(inside)}
     for direction in directions:
+        # A disc that moves in a direction loses the points of its circle that lie behind.
         behind = {u for u, step in on.items() if sum(map(mul, step, direction)) <= 0}
         if behind < set(inside):
             faces.add(frozenset(set(inside) - behind))
@@ -762,7 +739,7 @@ def _faces(points: list[Point], middle: Point, radius: float) -> set[frozenset[i
 
 
 def limit_sentence(cap: dict[str, Any], table: TableFile) -> str:
-    """A limit on discs, or on cells by area, in words."""
+    """A limit on discs or on cells by area, in words."""
     over, under = _limit(cap, table)
     times = " times its share before" if "factor" in cap else ""
     places = of_places(table)
@@ -779,10 +756,7 @@ def limit_sentence(cap: dict[str, Any], table: TableFile) -> str:
 
 # ---- positions ----
 def check_positions(table: TableFile, claim: dict[str, Any]) -> list[str]:
-    """|grad P(y|x)| <= e(x) P(y|x) at every position x, by the coefficients of both sides; 0 < e <= T B; S(u) = 2^62.
-
-    A table without a claim about positions has nothing to check.
-    """
+    """|grad P(y|x)| <= e(x) P(y|x) at every position x by coefficients of both sides; 0 < e <= T B; S(u) = 2^62."""
     if claim["positions"] is None:
         return []
     patches: Any = table.header.get("patch")
@@ -809,7 +783,7 @@ def check_positions(table: TableFile, claim: dict[str, Any]) -> list[str]:
 
 
 def _rows_around(cells: list[tuple[int, ...]]) -> Integers:
-    """The rows of the nine cells around each: a cell's own, or that of the nearest one, the first of several."""
+    """The rows of the nine cells around each cell; a missing cell has the row of the first nearest one."""
     numbers = {cell: u for u, cell in enumerate(cells)}
 
     def row(x: int, y: int) -> int:
@@ -820,11 +794,7 @@ def _rows_around(cells: list[tuple[int, ...]]) -> Integers:
 
 
 def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], side: float) -> list[tuple[int, int]]:
-    """The cells and reports for which the coefficients of the four quarters of the cell do not prove the claim.
-
-    A quarter at a constant level, the least of its corners, has nine conditions on its coefficients of degree 2: those
-    of degree 3, at a level that varies, follow by convexity, and are compared only where one of the nine fails.
-    """
+    """The (cell, report) pairs for which the coefficients of the four quarters do not prove the claim."""
     broken = []
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
         # Levels rounded down to integers: a lower level only makes the condition stricter.
@@ -832,11 +802,12 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
         fine = _halved([masses[row] for row in around])
         suspects: set[int] = set()
         for (i, j), quarter in zip(QUARTERS, corners, strict=True):
-            # First at a constant level, the least of the quarter: cheap, and enough for nearly all reports.
+            # First at a constant level, the minimum of the quarter: nine conditions on coefficients of degree 2, enough
+            # for nearly all reports. Those of degree 3, at the bilinear level, follow from the nine by convexity.
             least = min(chain(*quarter))
             for shape in CONES:
                 suspects.update(steep_reports([fine[i + k // 3][j + k % 3] for k in shape], least))
-        # The others get the full coefficients, on all four quarters.
+        # Only the remaining reports need the coefficients of degree 3, on all four quarters.
         for y in sorted(suspects):
             parts = [[[at[y] for at in row[j : j + 3]] for row in fine[i : i + 3]] for i, j in QUARTERS]
             if not all(gentle(part, quarter) for part, quarter in zip(parts, corners, strict=True)):
@@ -845,7 +816,7 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
 
 
 def _corner_levels(z: list[int]) -> list[Integers]:
-    """Four times the levels at the corners (2, 2) of each quarter, from those of the cell (4,) or of its quarters."""
+    """Four times the levels at the corners (2, 2) of each quarter, from levels of the cell (4,) or quarters (16,)."""
     if len(z) == 4:
         a, b, c, d = z
         half = [[4 * a, 2 * (a + b), 4 * b], [2 * (a + c), sum(z), 2 * (b + d)], [4 * c, 2 * (c + d), 4 * d]]
@@ -863,8 +834,8 @@ def _halved(nine: Integers) -> list[Integers]:
     return [[mean(*(nine[3 * x + y] for x in xs for y in ys)) for ys in SHARED] for xs in SHARED]
 
 
-# The two parts of a gradient and the value there, from the masses of the places of a cone: by how many these are, at a
-# corner, the node and the middle of an edge.
+# The two parts of a gradient and the value, from the masses of the cells of a cone. The number of masses is the key: 4
+# at a corner, 5 at the node, 6 in the middle of an edge.
 GRADIENTS: dict[int, Callable[..., tuple[int, int, int]]] = {
     4: lambda c, e, n, d: (2 * (e + d - c - n), 2 * (n + d - c - e), c + e + n + d),
     5: lambda c, e, w, n, s: (e - w, n - s, 2 * c),
@@ -873,14 +844,14 @@ GRADIENTS: dict[int, Callable[..., tuple[int, int, int]]] = {
 
 
 def steep_reports(lists: Integers, level: int) -> list[int]:
-    """The reports whose gradient at a corner, the middle of an edge or the node is above a level, in units of WHOLE."""
+    """The reports whose gradient at a place of `CONES` exceeds a level, in units of WHOLE."""
     # |grad|^2 <= (level value)^2 without a root; both sides are integers.
     triples = enumerate(map(GRADIENTS[len(lists)], *lists))
     return [y for y, (across, along, value) in triples if (across**2 + along**2) * WHOLE**2 > (level * value) ** 2]
 
 
 def gentle(p: Integers, z: Integers) -> bool:
-    """True if the gradient of the spline of p (3, 3) has coefficients at most those of it times z / WHOLE (2, 2)."""
+    """True if the coefficients prove |grad s| <= s z / WHOLE for the spline s of p (3, 3) and levels z (2, 2)."""
     sums: dict[tuple[int, int], list[int]] = {}
     for i, j in product(range(3), repeat=2):
         across, along, value = (
@@ -896,7 +867,7 @@ def gentle(p: Integers, z: Integers) -> bool:
 
 
 def position_sentence(table: TableFile) -> str:
-    """The claim about positions, put together from the data of the file."""
+    """The claim about positions in words, from the data of the file."""
     data = table.header["claim"]
     metric, domain = Metric(data["positions"]["metric"]), data["domain"]
     side, unit = domain["cell"][0], "unit" if domain["unit"] == "1" else domain["unit"]
@@ -923,7 +894,7 @@ def faults_of(table: TableFile) -> list[str]:
 
 
 def say(line: str) -> None:
-    """Print 2,000 characters of a line at most, escaped if they are not printable, or not on this terminal."""
+    """Print up to 2,000 characters of a line; escape those that this terminal cannot print."""
     # Texts of an untrusted file could otherwise move the cursor and rewrite lines above.
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in line[:2000])
     encoding = sys.stdout.encoding or "ascii"
@@ -931,7 +902,7 @@ def say(line: str) -> None:
 
 
 def _summary(table: TableFile) -> list[str]:
-    """Print the claims and the checks; return the lines that refuse the table, or the one that states the proof."""
+    """Print the claims and the checks; return the lines of the verdict."""
     claim = table.header["claim"]
     placed = claim["positions"] is not None
     if placed:
