@@ -4,8 +4,8 @@ python scripts/day_of_reports.py [--full] [--ticks 50] [--totals 3 10 30] [--see
 
 Synthetic people on 12 x 12 cells of 200 m (sessions/study/synthetic.py), a session a day. The model is fitted,
 and parameters are chosen, on other people than those measured; all tables are certified. Totals are nats per 200 m and
-day. --late: minutes that departures are off from the model's. --states: what a table designed for each belief gains.
-The default is a short run of one seed; --full has three seeds of 30 people for 14 days.
+day. --late: minutes by which departures differ from the model's. --states: the gain of a table designed for each
+belief. The default is a short run of one seed; --full has three seeds of 30 people for 14 days.
 
 * one place: the best before anything is known; costs nothing.
 * every tick: a report at each, at a T-th of the total; remapped: each replaced by the place of least expected distance

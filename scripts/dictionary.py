@@ -1,4 +1,4 @@
-r"""What eikonal kernels of small source sets lose, mixed at the least expected loss, beside the optimal program.
+r"""Mix eikonal kernels of small source sets at the least expected loss, and compare with the optimal program.
 
 python scripts/dictionary.py [--problem flat] [--cells 10] [--epsilon 0.5]
 
@@ -7,13 +7,14 @@ python scripts/dictionary.py [--problem flat] [--cells 10] [--epsilon 0.5]
     subject to  sum_S w(S) e^{-f_S(u)} = 1                      for every secret u
     then        P(y|u) = sum over S with y(S) = y of w(S) e^{-f_S(u)}
 
-f_S(u) = min over s in S of d(u, s) solves |grad f_S| = eps with f_S = 0 on S; y(S) is the Bayes report of the kernel,
-the y with the least sum_u prior(u) e^{-f_S(u)} l(u, y), so that every kernel has one column.
-Source: Koufogiannis & Pappas 2016, Algorithm 1 with more kernels than one per place; its question which boundary
-conditions to take is answered by the program, which takes any of the dictionary.
-Known: e^{-f_S} is the largest of e^{-d(u, s)}, s in S, so every mixture is private, and the value is at least that of
-the optimal program; with single places among the source sets it is at most that of the eikonal weights where these
-exist with w >= 0; with the whole domain among them (a constant kernel) it always has a solution.
+f_S(u) = min over s in S of d(u, s) solves |grad f_S| = eps with f_S = 0 on S.
+y(S) is the Bayes report of the kernel, the y with the least sum_u prior(u) e^{-f_S(u)} l(u, y): every kernel has one
+column.
+Source: Koufogiannis & Pappas 2016, Algorithm 1 with several kernels per place. The program chooses the boundary
+conditions, which the paper leaves open.
+Known: e^{-f_S} is the maximum of e^{-d(u, s)}, s in S. So every mixture is private, and its value is at least that of
+the optimal program. With single places among the source sets it is at most that of the eikonal weights, if these
+exist with w >= 0. With the entire domain among them (a constant kernel) a solution always exists.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-r"""Input perturbation: every user reports y_i = x_i + Lap(1 / eps) and the query is asked of y. What it costs in error.
+r"""Input perturbation: every user reports y_i = x_i + Lap(1 / eps), and the query is asked of y.
 
     hard rule  1{x > T}                       E = 1 - beta if x > T, beta if x <= T,  beta = e^{-eps |x - T|} / 2
     soft rule  clip((x - T) / width + 1/2, 0, 1)    E, E^2: integrals of P(y > t) over the band T -/+ width / 2
@@ -70,7 +70,6 @@ def moments(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.
 
 
 def _checked(x: ArrayLike, threshold: float, width: float) -> Array:
-    """The secrets (n,)."""
     at = finite(x, "x")
     finite(threshold, "threshold")
     if at.ndim != 1 or len(at) == 0:

@@ -5,7 +5,7 @@ python scripts/liang_yi.py debts                                                
 python scripts/liang_yi.py places [--data FILE [--projection mercator]] [--every 6]   Figures 5, 6 and 9 to 11
 python scripts/liang_yi.py answer [--thresholds 10000 100000 500000]                  one answer, with the optimal one
 
-| method | what a user at x sends | the mean of n answers |
+| method | answer of a user at x | the mean of n answers |
 |---|---|---|
 | smooth | f(x) + (S(x) / eta) T_3, the eta of the paper | variance (Var T_3 / eta^2) mean S^2 / n, no bias |
 | smooth_tight | the same with the eta of the joint form | smaller by 5 / 3 |
@@ -14,10 +14,10 @@ python scripts/liang_yi.py answer [--thresholds 10000 100000 500000]            
 | input_perturbation | x + (planar) Laplace noise; f is asked afterwards | mean Var / n + bias^2, which stays |
 | noisy_distance | kernels: \|x - t\| + Lap(1) / eps | as input_perturbation |
 
-gamma = eps / 9 in both smooth methods. ldp is eps span nats for all pairs: stricter than the others beyond a distance
-of `span`, and laxer within. k queries cost k eps, except input_perturbation: one noisy secret answers all.
-The paper simulates; the mean squared errors here are their exact expectations over a population, relative to the soft
-truth f, with --hard to the rule that f softens (the text does not say which). T_3 has no fourth moment, so that
+gamma = eps / 9 in both smooth methods. ldp is eps span nats for all pairs: stricter than the others beyond `span`, and
+laxer within. k queries cost k eps, except input_perturbation: one noisy secret answers all.
+The paper simulates; the mean squared errors here are exact expectations over a population. They are relative to the
+soft truth f, with --hard to the rule that f softens (the text does not say which). T_3 has no fourth moment, so that
 simulated means converge slowly, and from below. Of several queries the mean is printed; times the queries it is the
 ASE of the paper. -o writes all sizes as CSV, --plot draws them.
 
@@ -195,7 +195,7 @@ def kernel_of_noisy_distance(v: Array, k: float) -> Array:
 
 
 def user_errors(query: Query, x: Array, epsilon: float, span: float) -> dict[str, Moments]:
-    """Variance and bias (n,) of what users send, relative to f(x), by method; epsilon in nats per unit of x."""
+    """Variance and bias (n,) of the users' answers relative to f(x), by method; epsilon in nats per unit of x."""
     f, smooth = query.values(x), query.smooth(x, epsilon * SHARE)
     unbiased = np.zeros(len(x))
     etas = {"smooth": T3.eta(epsilon, epsilon * SHARE, False), "smooth_tight": T3.eta(epsilon, epsilon * SHARE, True)}
@@ -304,11 +304,12 @@ def kernel_grid(points: Array, every: int) -> tuple[Array, float]:
 
 
 def answer(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
-    """One answer on a grid of outputs, certified: the error, its bound, the multiple of the claim that holds, the error
-    of the mean of many, without a grid of outputs, and of users whose incomes are 20 % higher.
+    """One answer on a grid of outputs, certified: the error, its bound, the multiple of the claim that holds.
 
-    What is best for one answer need not be best for the mean of a million: error / n + (1 - 1/n) bias^2. The outputs
-    end, which makes unbiased noise biased.
+    Then the error of the mean of many, without a grid of outputs, and of users whose incomes are 20 % higher.
+
+    The best mechanism for one answer may not be the best for the mean of a million: error / n + (1 - 1/n) bias^2. The
+    finite outputs make unbiased noise biased.
     """
     users, raised = (100, 10_000, 1_000_000), 1.2
     for at in options.thresholds:

@@ -190,7 +190,7 @@ PAIRS = {
     ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.Pow: ast.Mult,
     ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
-LEFT_ALONE = (ast.Raise, ast.JoinedStr)  # what errors say
+LEFT_ALONE = (ast.Raise, ast.JoinedStr)  # messages of errors
 
 
 class Mutant(NamedTuple):
@@ -270,7 +270,7 @@ def run(folder: Path, tests: list[str], *options: str) -> int:
 
 
 def silent(folder: Path, work: Callable[[], int]) -> None:
-    """The end of this process, by what `work` returns; what it prints goes to a file."""
+    """End this process with the exit code of `work`; its output goes to a file."""
     out = os.open(folder / "report", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
     os.dup2(out, 2)
@@ -289,7 +289,7 @@ def ended(folder: Path, work: Callable[[], int], limit: float | None = None) -> 
 
 
 def functions(owner: object) -> Iterator[tuple[str, FunctionType]]:
-    """The functions of a module or class and of its classes, without what decorates them."""
+    """The functions of a module or class and of its classes, without decorators."""
     for name, value in list(vars(owner).items()):
         plain = inspect.unwrap(getattr(value, "__func__", getattr(value, "fget", None)) or value)
         if isinstance(plain, FunctionType):
@@ -311,10 +311,10 @@ def swapped(name: str, source: str) -> None:
 
 
 def quickly(module: str, folder: Path, tests: list[str], sources: list[str], told: Connection) -> None:
-    """How the tests end for each source, of which the first is no mutant; all are loaded once, and only the code of
-    functions is changed.
+    """Send the exit code of the tests for each source; the first one must be the unchanged module.
 
-    What ends with 0 may have changed what is compiled, or a value that was imported: it is tried again by itself.
+    Modules are loaded once, and only the code of functions changes. So a mutant of compiled code or of an imported
+    value may go unnoticed: `examine` tries a mutant that ends with 0 again by itself.
     """
     kept = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

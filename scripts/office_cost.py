@@ -1,10 +1,10 @@
-"""What privacy costs a statistics office in people: reports that shares of neighbourhoods take, against epsilon.
+"""The cost of privacy to a statistics office: reports needed for shares of neighbourhoods, against epsilon.
 
 python scripts/office_cost.py [--blocks 3] [--error 0.02] [--plot office_cost.png]
                               [--checkins FILE --latitude N --longitude E]
 
-30 x 30 cells of 150 m, cut into 3 x 3 neighbourhoods, people distributed as the shipped check-ins in Paris, or as those
-of a file of the SNAP format around a place (New York: 40.7580 N, 73.9855 W; needs the extra geo). The error is half
+The area has 30 x 30 cells of 150 m, cut into 3 x 3 neighbourhoods. People are distributed as the shipped check-ins in
+Paris, or as a SNAP file around a place (New York: 40.7580 N, 73.9855 W; needs the extra geo). The error is half
 the length of a 95 % interval for the share of the worst neighbourhood. The picture needs the extra plot.
 """
 

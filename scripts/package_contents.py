@@ -1,4 +1,4 @@
-"""What a wheel and an sdist must hold, and what no wheel may: python scripts/package_contents.py WHEEL SDIST."""
+"""Check the files of a wheel and an sdist: python scripts/package_contents.py WHEEL SDIST."""
 
 import sys
 import tarfile
@@ -18,7 +18,7 @@ LARGEST = 10_000_000  # bytes
 
 
 def problems_of(wheel: dict[str, bytes], sdist: set[str], checkout: set[str]) -> list[str]:
-    """What is wrong with the files of a wheel and the names of an sdist, given the checkout's names in a wheel."""
+    """The errors in the files of a wheel and the names of an sdist, given the checkout's names in a wheel."""
     (metadata,) = [wheel[name].decode() for name in wheel if name.endswith(".dist-info/METADATA")]
     head = dict(line.split(": ", 1) for line in metadata.split("\n\n")[0].splitlines() if ": " in line)
     wrong = [f"{name} is missing in the wheel" for name in sorted({*NEEDED, *checkout} - set(wheel))]
@@ -35,7 +35,7 @@ def problems_of(wheel: dict[str, bytes], sdist: set[str], checkout: set[str]) ->
 
 
 def described(name: str) -> bool:
-    """Whether a file of a wheel describes it."""
+    """True if a file of a wheel describes it."""
     return PurePosixPath(name).parts[0].endswith(".dist-info")
 
 

@@ -5,9 +5,9 @@ python scripts/paris.py
 python scripts/paris.py --figure [--repetitions 20] [--sizes 100 200 ...] [--prior checkins] [--checkins FILE]
                         [--distance 450] [--workers 2] [-o paris_figure2.csv] [--plot paris_figure2.png]
 
-Without --figure: the epsilons, and which priors would explain those of the paper. Over priors (n,) >= 0 that sum to 1
-and give every mechanism its expected distance, sum_u prior(u) sum_y P_k(y|u) |u - y| = 450 m, the nearest to uniform
-minimises n sum_u (prior(u) - 1/n)^2, and the distance of a third mechanism fills an interval.
+Without --figure: the epsilons, and which priors would explain those of the paper. These are
+priors (n,) with sum_u prior(u) sum_y P_k(y|u) |u - y| = 450 m for every mechanism. The one nearest to uniform minimises
+n sum_u (prior(u) - 1/n)^2; the distance of a third mechanism fills an interval.
 With it the statistical utility loss: first as the paper, mechanisms at one expected distance; then at one true level,
 that of clamped geometric noise at this distance. FILE is a check-in file of the SNAP format (needs the extra geo); the
 picture needs the extra plot.

@@ -38,7 +38,7 @@ def least_bound(lipschitz: Array, distances: Array, growth: GrowthFunction) -> A
 
 
 def check_growth(growth: GrowthFunction, reach: float) -> None:
-    """Refuse what is not a growth function at 65 sampled distances up to `reach`, and at their sums."""
+    """Refuse a function that violates growth at 65 sampled distances up to `reach`, and at their sums."""
     sample = np.concatenate([[0.0], reach * np.geomspace(1e-6, 1.0, SAMPLES // 2)])
     sample = np.sort(np.concatenate([sample, reach * np.arange(1, SAMPLES // 2 + 1) / (SAMPLES // 2 + 1)]))
     one, other = np.nonzero(sample[:, None] + sample <= reach)

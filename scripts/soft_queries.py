@@ -10,15 +10,15 @@ r"""The soft queries of Liang and Yi (CCS 2024) with their pointwise Lipschitz c
 | Ridge | phi(<v, x>) | \|v\| times the K of phi |
 | Radial | phi(\|x - t\|) | the K of phi on the half-line of radii |
 
-`mechdesign.release.band` defines K and S and has both of a band. tau is the full width of the band in
+`mechdesign.release.band` defines K and S, and computes both for a band. tau is the full width of the band in
 which an answer is between 0 and 1, in the unit of x. Places of a line are arrays of any shape; of a plane or a space,
 the last axis holds the coordinates.
 
 Kernel density. S = max of kappa(u) / g(h |u - a|) / h over u between a and 1, where kappa peaks; where the maximum lies
 inside, one crossing on the curve of steepest chords gives it. All chords count: with a horizon S would be smaller.
-Source: Liang & Yi 2024, sections 4.1 to 4.4 and appendix C.3; Lemmas 4.1, 4.3, 4.5 to 4.8. Linear growth, horizons,
-ranges narrower than their bands and regions are not in the paper, and its first case for kernel densities (Lemmas 4.6
-and 4.7), the stationary point of |f'| instead of that of the chord, is not a smooth bound and not used.
+Source: Liang & Yi 2024, sections 4.1 to 4.4 and appendix C.3; Lemmas 4.1, 4.3, 4.5 to 4.8. The paper has no
+linear growth, horizons, regions, or ranges narrower than their bands. Its first case for kernel densities (Lemmas 4.6
+and 4.7) takes the stationary point of |f'|, not of the chord. That is not a smooth bound, and not used.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ class Band(SoftQuery):
         return self.width
 
     def values(self, x: ArrayLike) -> Array:
-        """The answers f(x)."""
         return np.clip(self.depth(x) / positive(self.width, "width") + 0.5, 0.0, 1.0)
 
     def lipschitz(self, x: ArrayLike) -> Array:
@@ -94,7 +93,6 @@ class Threshold(Band):
     at: float
 
     def depth(self, x: ArrayLike) -> Array:
-        """Signed distance x - T."""
         return finite(x, "x") - float(finite(self.at, "threshold"))
 
 
@@ -107,11 +105,10 @@ class BoundedRange(Band):
 
     @property
     def rise(self) -> float:
-        """The width, or half of what a narrow range and its bands cover."""
+        """The width, or half the extent of a narrow range with its bands."""
         return min(self.width, (self.high - self.low + self.width) / 2)
 
     def depth(self, x: ArrayLike) -> Array:
-        """Signed distance min(x - low, high - x)."""
         low, high = finite([self.low, self.high], "low and high")
         if not low < high:
             raise InputError("must be below high", field="low", value=f"{self.low} and {self.high}")
@@ -123,14 +120,13 @@ class BoundedRange(Band):
 class TwoWay(Band):
     """1 where both coordinates are above their thresholds (2,), rounded at the corner.
 
-    The region is the quadrant above c = T + (1 + 1/sqrt 2) tau grown by discs of radius tau (1/2 + 1/sqrt 2): its
-    sides are the two thresholds, and the band around its rounded corner begins in the corner (T1, T2) itself.
+    The region is the quadrant above c = T + (1 + 1/sqrt 2) tau grown by discs of radius tau (1/2 + 1/sqrt 2). Its
+    sides are the two thresholds. The band around its rounded corner begins in the corner (T1, T2).
     """
 
     at: ArrayLike
 
     def depth(self, x: ArrayLike) -> Array:
-        """Signed distances (...) of places (..., 2)."""
         tau, corner = positive(self.width, "width"), finite(self.at, "thresholds")
         place = finite(x, "x")
         if corner.shape != (2,) or place.ndim == 0 or place.shape[-1] != 2:
@@ -146,28 +142,25 @@ class TwoWay(Band):
 class Region(Band):
     """A region whose signed distances are given as x, with |s(x) - s(x')| <= |x - x'|, which true ones obey.
 
-    S and K are exact where the shortest way to the band goes straight on to full depth: for thresholds, strips,
-    quadrants, large discs; else above, by 4 % at most where that was measured.
+    S and K are exact if the shortest path to the band continues straight to full depth: thresholds, strips, quadrants,
+    large discs. Elsewhere they are upper bounds, at most 4 % above in measured cases.
     """
 
     def depth(self, x: ArrayLike) -> Array:
-        """The distances themselves."""
         return finite(x, "signed_distance")
 
 
 @dataclass(frozen=True)
 class Kernel(SoftQuery):
-    """e^{-|x - t|^2 / (2 h^2)}, what a person at x adds to a kernel density at t, times n; K <= e^{-1/2} / h."""
+    """e^{-|x - t|^2 / (2 h^2)}, n times the term of a person at x in a kernel density at t; K <= e^{-1/2} / h."""
 
     center: ArrayLike
     bandwidth: float
 
     def values(self, x: ArrayLike) -> Array:
-        """Answers (...) of places (..., k)."""
         return np.exp(-(scaled_radius(x, self.center, self.bandwidth) ** 2) / 2)
 
     def lipschitz(self, x: ArrayLike) -> Array:
-        """K(x)."""
         return steepest(scaled_radius(x, self.center, self.bandwidth)) / self.bandwidth
 
     def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
@@ -195,7 +188,6 @@ class Ridge(SoftQuery):
         return place @ way, float(np.linalg.norm(way))
 
     def values(self, x: ArrayLike) -> Array:
-        """Answers (...) of places (..., k)."""
         return self.profile.values(self.along(x)[0])
 
     def lipschitz(self, x: ArrayLike) -> Array:
@@ -221,15 +213,12 @@ class Radial(SoftQuery):
     profile: SoftQuery
 
     def values(self, x: ArrayLike) -> Array:
-        """Answers (...) of places (..., k)."""
         return self.profile.values(scaled_radius(x, self.center, 1.0))
 
     def lipschitz(self, x: ArrayLike) -> Array:
-        """The K of phi."""
         return self.profile.lipschitz(scaled_radius(x, self.center, 1.0))
 
     def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
-        """The S of phi."""
         return self.profile.smooth(scaled_radius(x, self.center, 1.0), gamma, growth)
 
 

@@ -1,10 +1,10 @@
-"""What reports tell about the distribution of secrets: mechanisms with one claim on one small grid.
+"""Compare mechanisms with one claim by the distribution estimated from their reports, on one small grid.
 
 python scripts/statistical_design.py [--cells 4] [--epsilon 0.6]
 
 criterion: N times the mean squared error of the distribution that is estimated from N reports, in the H^-1 norm, in
-squared units: half of it takes half as many people. Below rank n there are distributions that no number of reports can
-tell apart: a mechanism of the least expected distance can be such a one. loss: mean distance from secret to report.
+squared units: half of it takes half as many people. Below rank n no number of reports distinguishes some
+distributions. A mechanism of minimum expected distance can have such a rank. loss: mean distance from secret to report.
 """
 
 import argparse

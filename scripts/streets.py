@@ -3,9 +3,9 @@
 python scripts/streets.py [--nodes 60] [--seed 1] [--epsilon 0.01] [--gap 1e-3]
                           [--nodes-file N.csv --edges-file E.csv]
 
-Three optimal mechanisms: for eps along streets, for eps in a straight line, and along streets again, at eps divided by
-the longest detour, which is what gives straight-line privacy too. Beside the mean loss of each, along streets and in a
-straight line: its effective eps in either metric.
+The script designs three optimal mechanisms: for eps along streets, for eps in a straight line, and along streets at eps
+divided by the longest detour. The last gives straight-line privacy too. The table has the mean loss of each, along
+streets and in a straight line, and its effective eps in either metric.
 """
 
 import argparse

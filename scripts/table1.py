@@ -4,9 +4,9 @@ goes lower.
 python scripts/table1.py [--cells 15] [--refine 10 15 20 25] [--average 20 25 30 35]
 python scripts/table1.py --sizes 35 70 100 200 [--stencils 8 16] [--gap 1e-2] [--time-limit SECONDS]
 
---sizes sets the planar Laplace, the eikonal and the optimal mechanism side by side on every one of these grids, a row
-as soon as it is known; --gap and --time-limit say when each optimal program may end. 200 x 200 cells take some hours
-of a core.
+--sizes compares the planar Laplace, the eikonal and the optimal mechanism on each of these grids, and prints rows as
+they are ready. --gap and --time-limit are the stopping criteria of each optimal program. 200 x 200 cells take some
+hours of a core.
 """
 
 import argparse
@@ -102,7 +102,6 @@ def edge_average(problem: md.DesignProblem) -> md.DesignProblem:
 
 
 def _print_sizes(file: ProblemFile, given: argparse.Namespace) -> None:
-    """Print one row for every grid and stencil: three mechanisms and a bound on one map."""
     names = "Laplace, clamped", "eikonal, remapped", "optimal, remapped", "bound", "optimal gap", "eikonal / bound"
     print(SIZES.format("cells", "neighbours", *names))
     print(SIZES.format("published", "", *file.module.published().values(), "", "", ""), flush=True)
@@ -121,8 +120,8 @@ def _print_sizes(file: ProblemFile, given: argparse.Namespace) -> None:
 def _clamped_laplace(problem: md.DesignProblem) -> float:
     """The expected squared distance of the clamped planar Laplace mechanism at the floor, an axis at a time.
 
-    Moving a report to the nearest cell of a rectangle is done on each axis by itself, so that sums of the masses over
-    the other axis say enough, and no table is made.
+    The nearest cell of a rectangle is found on each axis by itself. So sums of the masses over the other axis suffice,
+    without a table.
     """
     shape, side = lattice_problem(problem, "the Laplace mechanism")
     masses = cell_masses(displacements(shape, side, FLOOR), side, FLOOR)

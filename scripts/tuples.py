@@ -1,5 +1,4 @@
-"""What several points cost: one centroid against n reports at one epsilon, and a trace on a budget (Andrés et al. 2013,
-3.3).
+"""The cost of several points: a centroid or n reports at one epsilon; a trace on a budget (Andrés et al. 2013, 3.3).
 
 python scripts/tuples.py [--points 5] [--epsilon 0.01] [--draws 20000] [--seed 0]
 

@@ -2,13 +2,13 @@ r"""The statistical utility loss of mechanisms, by simulation over growing datas
 
     UL(M, D) = sum over estimates p of Delta(p) K(p, pi),     pi the distribution of the dataset D
 
-D is a multiset of secrets, each reported once by the mechanism M; p is the distribution estimated from the reports, as
-random as they are, Delta its law; K is the Kantorovich distance over the ground distance of the secrets. It is the
-largest error of the expectation of a 1-Lipschitz statistic, averaged over the reports.
+D is a multiset of secrets, each reported once by the mechanism M; p is the distribution estimated from the reports, and
+Delta its law. K is the Kantorovich distance over the ground distance of the secrets. UL is the maximum error of the
+expectation of a 1-Lipschitz statistic, averaged over the reports.
 Source: Alvim et al. 2018, section II, equations (1)-(3); Figure 2 draws it for nested datasets.
 
-A repetition draws all secrets of the dataset in random order and one report for each; a dataset of size N is the first
-N secrets with their reports, so that datasets and reports are nested. Repetition r of seed s uses the random numbers of
+A repetition draws all secrets of the dataset in random order and one report for each. A dataset of size N is the first
+N secrets with their reports, so datasets and reports are nested. Repetition r of seed s uses the random numbers of
 `SeedSequence([s, r])`, whichever process computes it, and the same order of secrets for every mechanism.
 """
 
@@ -43,7 +43,7 @@ SPREAD = (0.05, 0.95)  # quantiles over the repetitions
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Study:
-    """What is simulated by `utility_study`.
+    """The parameters of `utility_study`.
 
     mechanisms by name, over one domain; counts (n,) of the whole dataset; sizes of the nested datasets, ascending.
     Estimators: "stopped", expectation maximization stopped where the likelihood cannot distinguish the estimate from
@@ -145,7 +145,7 @@ def utility_loss(
 
 
 class Simulation:
-    """A study with what every repetition needs, once per process."""
+    """A study with the data that every repetition shares, once per process."""
 
     def __init__(self, study: Study) -> None:
         self.study = study

@@ -2,9 +2,9 @@
 
     python scripts/window_bounds.py map.nc [--side 60] [--at 40.7549,-73.984 ...]
 
-Places of a window are no farther apart in the map than in the window alone, because paths may leave it: a mechanism
-that is private on the map is private on the window, and a report beyond a rectangle is no better than the nearest in
-it. So no mechanism with the claim has a smaller mean loss over the people of a window than the bound of the window.
+Distances in the map are at most those in the window alone, because paths may leave it. So a mechanism that is private
+on the map is private on the window. The nearest report in a rectangle is at least as good as one beyond it. So no
+mechanism with the claim has a smaller mean loss over the people of a window than the bound of the window.
 --at, the middle of a window as latitude,longitude; without it, of all windows side by side, those at which 100, 50 and
 5 % of the others have fewer people.
 """

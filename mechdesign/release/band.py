@@ -6,8 +6,8 @@ r"""Pointwise Lipschitz constants and their smooth sensitivity, of an answer tha
 S is the smallest function with S >= K and S(x) <= g(|x - x'|) S(x'). x, widths and horizons have one unit; gamma is
 per that unit, S out per that unit. A horizon leaves out pairs further apart.
 At distance r from a band of slope 1/tau, 1 / (K(u) g(r - u)) has no maximum inside, so S is the larger of K(r) and
-1 / (tau g(r)); under exponential growth a horizon adds the place beyond the kink of K where K falls as fast as g grows,
-or the kink. Source: Liang & Yi 2024, Definition 9, Lemma 4.1; linear growth and horizons are ours.
+1 / (tau g(r)). Under exponential growth a horizon adds one candidate: the place beyond the kink of K where K falls as
+fast as g grows, or the kink. Source: Liang & Yi 2024, Definition 9, Lemma 4.1; linear growth and horizons are ours.
 """
 
 from __future__ import annotations

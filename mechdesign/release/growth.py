@@ -2,8 +2,8 @@ r"""Growth: how fast a smooth upper bound may change with distance.
 
     B(x) <= g(d(x, x')) B(x')                                   for all x, x'
 
-Exponential growth, g(d) = e^{gamma d}, is that of the pure mechanisms, linear growth, g(d) = 1 + gamma d, that of the
-approximate one; the least bound for exponential growth need not be one for linear growth. gamma is per unit of d.
+Pure mechanisms take exponential growth, g(d) = e^{gamma d}. The approximate mechanism takes linear growth,
+g(d) = 1 + gamma d. The least bound for exponential growth may not satisfy linear growth. gamma is per unit of d.
 Source: Liang & Yi 2024, section 3.1.2 and Definition 8.
 """
 

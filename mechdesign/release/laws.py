@@ -179,6 +179,7 @@ class SmoothLaw(NoiseLaw):
     def eta(self, epsilon: float, gamma: float, tight: bool = True) -> float:
         """The largest noise budget at privacy level epsilon, per unit of distance: the inverse of `epsilon` in eta."""
         level, total = _check_gamma(gamma), check_epsilon(epsilon)
+        # eps >= gamma c at every eta, in both forms: beyond this gamma no budget remains for the noise.
         limit = total / self.scale_rate
         if not level < limit:
             raise _beyond_budget(level, limit)
@@ -272,6 +273,7 @@ class GeneralizedCauchy(SmoothLaw):
     def _joint_epsilon(self, gamma: float, eta: float) -> float:
         from scipy.optimize import brentq
 
+        # The joint form is attained at this root; the class docstring has its two cases.
         p, slope = self.p, self.p * gamma / eta
         flat = (p - 1) ** (1 / p)
         if p >= 2:
@@ -280,6 +282,7 @@ class GeneralizedCauchy(SmoothLaw):
         else:
             high = flat if slope == 0 else min(flat, (p - 1) / slope)
             low, sign = high / 2, -1.0
+        # The ends are widened by 1e-9, because rounding may put the root just outside them.
         z = brentq(lambda x: x**p - (p - 1) - sign * slope * x, low * (1 - 1e-9), high * (1 + 1e-9), xtol=1e-300)
         return (p - 1) * (gamma + eta / z) if p >= 2 else gamma + eta * z ** (p - 1)
 
@@ -316,7 +319,7 @@ class StudentT(SmoothLaw):
     """Student's law with nu > 0 degrees of freedom: density proportional to (1 + z^2 / nu)^{-(nu + 1) / 2}.
 
     h = (nu + 1) z / (nu + z^2), z h - 1 = nu (z^2 - 1) / (nu + z^2). With z = sqrt(nu) tan(phi / 2) the joint form is a
-    sine wave: eps = gamma |nu - 1| / 2 + ((nu + 1) / 2) sqrt(gamma^2 + eta^2 / nu), for every nu > 0.
+    sine wave. Its maximum is eps = gamma |nu - 1| / 2 + ((nu + 1) / 2) sqrt(gamma^2 + eta^2 / nu), for every nu > 0.
 
     Parameters
     ----------
@@ -352,6 +355,7 @@ class StudentT(SmoothLaw):
 
     def _joint_eta(self, epsilon: float, gamma: float) -> float:
         reach = 2 * (epsilon - gamma * abs(self.nu - 1) / 2) / (self.nu + 1)
+        # The difference of squares as a product: near the limit of gamma it would cancel.
         return math.sqrt(self.nu * (reach - gamma) * (reach + gamma))
 
     @property
@@ -484,7 +488,6 @@ def _slope(delta: float, growth: GrowthName) -> float:
 
 
 def _check_gamma(gamma: float) -> float:
-    """A smoothness gamma, finite and not negative, or an InputError; 0 is that of a constant bound."""
     value = float(gamma)
     if not (math.isfinite(value) and value >= 0):
         raise InputError("must be finite and not negative", field="gamma", value=value)
@@ -492,7 +495,6 @@ def _check_gamma(gamma: float) -> float:
 
 
 def _beyond_budget(gamma: float, limit: float) -> InputError:
-    """The error for a smoothness that leaves no budget for the noise."""
     remedy = f"use a gamma below {limit:.6g} per unit, or a larger eps"
     return InputError("leaves no budget for the noise", field="gamma", value=gamma, remedy=remedy)
 

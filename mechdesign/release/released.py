@@ -5,8 +5,9 @@ Reports are output values with the squared error as loss: the optimal program bo
     y = f(x) + (B(x) / eta) Z,    Z generalized Cauchy or Student
 
 is moved to the nearest output, as post-processing (end cells take everything beyond). With `laws.Laplace` and one scale
-for all secrets `noise_table` makes the baselines of Liang & Yi 2024: K / eps for a global Lipschitz constant K,
-range / eps_L for local privacy at eps_L nats. The table becomes integers unrepaired and is certified at the smallest
+for all secrets `noise_table` makes the baselines of Liang & Yi 2024. The scale is K / eps for a global Lipschitz
+constant K, range / eps_L for local privacy at eps_L nats.
+The table becomes integers unrepaired and is certified at the smallest
 multiple of the metric that holds, so that its level does not depend on floating-point masses.
 
     one user     E[(y - f(u))^2] = E[Var(y | u)] + E[b(u)^2],   b(u) = E[y | u] - f(u)

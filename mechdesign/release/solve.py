@@ -6,8 +6,8 @@ r"""Least smooth upper bounds on finitely many places, by exact max-plus transfo
 | given | exponential | graph: one shortest-path search over the edges of the metric |
 | given | linear | pairs: all of them, in runs of rows |
 
-A larger bound is a smooth bound itself: it costs accuracy of the answers, never privacy. The opposite, gamma itself
-on the edges of neighbours, or a marching scheme, stays below the least bound and is not smooth.
+A larger bound that is smooth costs accuracy of the answers, not privacy. A marching scheme, or gamma on the edges of
+neighbours alone, stays below the least bound and is not smooth.
 """
 
 from __future__ import annotations
@@ -175,12 +175,12 @@ def cell_smooth_bound(
 def _over_cells(
     domain: Domain, lipschitz: ArrayLike | None, slope: float, growth: Growth, metric: Metric | None
 ) -> SmoothBound:
-    """`cell_smooth_bound` at the centres."""
     if lipschitz is None or metric is not None:
         raise InputError("needs lipschitz over all of every cell, and Euclidean distances", field="for_cells")
     bound = cell_smooth_bound(
         domain, domain.points, lipschitz=lipschitz, gamma=growth.gamma, growth=growth.name, lipschitz_slope=slope
     )
+    # Subtracting rho from a distance divides g by at most g(rho), for either growth.
     gap = float(np.exp(growth.log(np.array(_half_diagonal(domain)))))
     return SmoothBound(S=bound, method="cells", safe="above", gap=gap)
 
@@ -224,13 +224,11 @@ def _max_plus(x: Array, places: Array, height: Array, growth: Growth, radius: fl
 
 
 def _log_share(lipschitz: Array) -> Array:
-    """The logarithm of L less its maximum; -inf where L is 0."""
     with np.errstate(divide="ignore"):
         return np.log(lipschitz / lipschitz.max())
 
 
 def _per_place(domain: Domain, values: ArrayLike | None, name: str, *, negative: bool = True) -> Array:
-    """Finite numbers (n,), one a place, or an InputError."""
     array = finite(np.nan if values is None else values, name)
     if array.shape != (domain.size,):
         raise InputError(f"must have shape ({domain.size},)", field=name, value=array.shape)

@@ -1,11 +1,10 @@
 """One tick of a session: first the plan by public history, then the draw. After a session: smoothing.
 
-`plan_tick` sees no place. `draw_report` draws from the table of the plan, and is the only function here that sees a
-secret.
+`plan_tick` sees no place. Only `draw_report`, which draws from the table of the plan, sees a secret.
 
-Smoothing estimates the place at every tick from all releases, for a server that looks back. By forward
-and backward recursion (Rabiner 1989, section III.A), with the filter's weights w_t, the probabilities at tick t are
-those of w_t(s) b_t(s), divided by their sum, b_t(s) the probability of the releases after t from state s,
+Smoothing estimates the place at every tick from all releases, for a server that looks back. The method is
+forward-backward recursion (Rabiner 1989, section III.A). The probabilities at tick t are w_t(s) b_t(s) divided by their
+sum: w_t are the filter's weights, b_t(s) is the probability of the releases after t from state s,
 
     (1)  b_T = 1,    b_t(s) = sum over s' of T(s, s') L_{t+1}(s') b_{t+1}(s'),
 

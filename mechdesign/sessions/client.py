@@ -70,7 +70,6 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
 
 
 def _model(chain: Chain) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """The header fields and the arrays of a model."""
     initial = np.asarray(chain.initial, float)
     if isinstance(chain, HomeAwayChain):
         model = chain.model

@@ -36,7 +36,7 @@ class SessionDesign(FrozenRecord):
     """Certified tables over one domain, for multiples of one metric, and the rule that chooses among them.
 
     Claim: on every transcript, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for traces x, x' that differ in one
-    window alone, d_inf = max over ticks of d(x_t, x'_t), d the metric at scale 1, C = `worst(window)`.
+    window alone. d_inf = max over ticks of d(x_t, x'_t), d is the metric at scale 1, and C = `worst(window)`.
 
     Parameters
     ----------
@@ -45,8 +45,7 @@ class SessionDesign(FrozenRecord):
     movement : Movement
         The public model of the filter.
     loss : Loss
-        Of naming a place when another is true: its unit is that of the expected error, and of what rules compare with
-        it.
+        Of naming a place when another is true. Expected errors and the thresholds of rules have its unit.
 
     Examples
     --------

@@ -27,9 +27,9 @@ _Floats = NDArray[np.float64]
 class HomeAway(Movement):
     """Days of people who live somewhere, leave, stay at other places, and come home.
 
-    The state is (h, home), or (h, x): at place x with a home at h. At tick t of T, from home: away with probability
-    leave_t, to a place x with probability J_t(h, x); from away: home with probability back_t, else on with
-    probability wander_t, to x' with probability J_t(x, x'), else no move.
+    The state is (h, home), or (h, x): at place x with a home at h. At tick t of T somebody at home
+    leaves with probability leave_t, to x with probability J_t(h, x). Somebody away returns with probability back_t,
+    else moves with probability wander_t, to x' with probability J_t(x, x'), else stays.
 
         J_t = mix_t G + (1 - mix_t) L,    G(x, x') prop. popularity(x'),  L(x, x') prop. e^{-|x - x'| / near},  x' != x
 
@@ -80,7 +80,6 @@ class HomeAway(Movement):
 
     @property
     def ticks(self) -> int:
-        """T."""
         return np.size(self.leave)
 
     def over(self, domain: Domain, metric: Metric, prior: _Floats) -> HomeAwayChain:

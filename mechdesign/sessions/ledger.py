@@ -137,7 +137,6 @@ class PrivateLedger(Generic[C]):
         self._count = content.count
 
     def damage_error(self, why: str) -> FileFormatError:
-        """The error for a file with impossible content."""
         return self._format_error(f"the {self.kind.noun} is damaged ({why})", f"the record is lost: {_SPENT}")
 
     def _bytes(self) -> bytes:
@@ -184,7 +183,6 @@ class PrivateLedger(Generic[C]):
         return self._input_error(f"no such {self.kind.noun}", f"make one: {self.kind.make}")
 
     def older_error(self) -> FileFormatError:
-        """The error for a file that counts less than this process has seen."""
         return self._format_error(f"the {self.kind.noun} was deleted, or put back in an older state", _SPENT)
 
 

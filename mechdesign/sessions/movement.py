@@ -102,7 +102,7 @@ class Movement(FrozenRecord, ABC):
 
     @abstractmethod
     def over(self, domain: Domain, metric: Metric, prior: _Floats) -> Chain:
-        """The chain on the places of `domain`, begun from `prior` (n,). Raises: InputError where it does not fit."""
+        """The chain on the places of `domain`, begun from `prior` (n,). Raises InputError if it does not fit."""
 
     def describe(self) -> dict[str, Any]:
         """Kind and the arguments of `from_description`, in JSON types."""
@@ -110,17 +110,17 @@ class Movement(FrozenRecord, ABC):
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Self:
-        """The model of `describe`; description holds data from anybody. Raises: InputError that names the field."""
+        """The model of an untrusted description made by `describe`. Raises InputError that names the field."""
         check_keys(description, "movement", ("kind", *(name for name, _ in cls.described)))
         return cls(**{name: read(description[name], name) for name, read in cls.described})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RandomWalk(Movement):
-    """A random walk: at every tick with probability `stay` no move, else to one of the neighbours, all alike.
+    """A random walk: at every tick no move with probability `stay`, else one to a neighbour, uniformly.
 
-    Neighbours on a grid are the cells around (two, eight or 26 of them) that no masked cell cuts off; elsewhere those
-    that an edge of the metric joins, where the metric has few (a graph, streets). A place without neighbours stays.
+    Neighbours on a grid are the two, eight or 26 adjacent cells that no masked cell cuts off. Elsewhere an edge of the
+    metric joins neighbours, if it has few (a graph, streets). Somebody at a place without neighbours stays.
 
     Parameters
     ----------
@@ -157,6 +157,7 @@ class RandomWalk(Movement):
             )
         n, ones = domain.size, np.ones(2 * len(tail))
         joined = sp.csr_array((ones, (np.concatenate([tail, head]), np.concatenate([head, tail]))), shape=(n, n))
+        # A place without neighbours has degree 0: it stays with probability 1, or its row would sum to `stay`.
         degree = np.asarray(joined.sum(axis=1)).ravel()
         moving = sp.diags_array(np.where(degree > 0, (1 - self.stay) / np.maximum(degree, 1), 0.0)) @ joined
         staying = sp.diags_array(np.where(degree > 0, self.stay, 1.0))
@@ -234,6 +235,7 @@ class Transitions(Movement):
             rows = (wholes(parts["state"], "state", 0, states), wholes(parts["start"], "start", 0, len(data)))
             try:
                 matrix = sp.csr_array((data, *rows), shape=(states, states))
+                # The constructor alone trusts the indices: products with bad ones would read outside the arrays.
                 matrix.check_format(full_check=True)
             except ValueError as error:
                 raise InputError("is not a valid CSR matrix", field="matrices", value=str(error)) from error

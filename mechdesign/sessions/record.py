@@ -1,8 +1,9 @@
 """Record: the file of a session, which contains its releases and payments, and nothing else.
 
-A JSON document: schema; design, the SHA-256 of the design, and the path of its file where it has one; limit, an exact
-fraction, and window; ticks of a day; last, the last tick; steps, of each [tick, table, report, charge]; sha256 over the
-rest. At most 16 MB, some 200,000 steps. It contains no secret: a reader learns no more than an observer of the reports.
+A JSON document: schema; design, the SHA-256 of the design, and the path of its file if it has one. Then limit, an exact
+fraction, and window; ticks of a day; last, the last tick. At last steps, of each [tick, table, report, charge], and
+sha256 over the rest. At most 16 MB, some 200,000 steps. It contains no secret: a reader learns no more than an observer
+of the reports.
 
 A transcript is the view of an observer of a session. Rules, filters and the account know nothing else.
 """

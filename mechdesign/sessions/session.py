@@ -1,4 +1,4 @@
-"""Session: one person's reports along a trace, an account of every window, paid on disk before a report is returned."""
+"""Session: one person's reports along a trace, paid on disk before they are returned, and the cost of every window."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Session(FrozenRecord):
     """Reports over days with a limit on every window: the session at `path`, shared by all processes that open it.
 
     `Session.create` makes one. Claim: with C = limit, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for all traces
-    x, x' that differ in one window alone, d_inf the largest distance of their places at one tick, in the metric of
+    x, x' that differ in one window alone. d_inf is the maximum distance of their places at one tick, in the metric of
     the design at scale 1. Reports are drawn and charged at every tick that the rule names, wherever somebody is. Call
     ticks at fixed times: the time of a call is not hidden. The cost is on the disk before anything is returned. Ticks
     rise. Older states, links, copies and locks are as with `Budget`. The file contains no secret (permissions 0600).
@@ -162,6 +162,7 @@ class Session(FrozenRecord):
         most = amount_of(limit, "limit")
         plan = design if isinstance(design, SessionDesign) else load_design(design)
         named = None if isinstance(design, SessionDesign) else str(Path(design).resolve())
+        # If the worst window is within the limit, no later report can be refused for its cost.
         worst = plan.worst(window)
         if worst > most:
             name = Window.of(window, plan.ticks).name()
@@ -273,6 +274,7 @@ class Session(FrozenRecord):
         """The state before the next tick: that in memory, continued by the steps of other processes."""
         known = self._known[0] if self._known else None
         steps = record.transcript.steps
+        # A file that does not continue the known steps is an older copy: to continue it would pay twice from one limit.
         if known is not None and known.transcript.steps != steps[: len(known.transcript.steps)]:
             raise self._ledger.older_error()
         return replay(self.design, record.transcript, known)

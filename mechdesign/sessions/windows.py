@@ -94,7 +94,7 @@ def ordered_worst(amounts: Sequence[Fraction | int], per: Window, window: Window
     """An upper bound on the cost of a window: the k-th paid tick of a window `per` costs amounts[k], ticks are limited.
 
     A window of L ticks that begins o ticks into a block of P has min(P - o, L) ticks of it, then whole blocks, then the
-    rest; a block of which it has m ticks pays at most the largest min(m, k) of its k amounts. Where `per` is any P
+    rest. A block with m ticks in the window pays at most the largest min(m, k) of its k amounts. Where `per` is any P
     ticks in a row, the same sum with o = 0 is a bound. Exact for windows of whole blocks.
     """
     dearest = [0, *accumulate(sorted(amounts, reverse=True))]

@@ -1,4 +1,4 @@
-"""What reports say about everybody: estimates, distances between distributions, matched mechanisms, studies."""
+"""Surveys: distributions estimated from reports, distances between them, matched mechanisms, and plans."""
 
 import lazy_loader
 

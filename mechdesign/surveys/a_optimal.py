@@ -5,11 +5,11 @@ r"""A-optimal weights of given rays: a primal-dual interior-point method on the 
     subject to  V theta = 1                 V (n, k), W (n, n) positive semidefinite
 
 With G = I^-1 W I^-1 the gradient is cost - diag(V^T G V) and the Hessian 2 (V^T I^-1 V) * (V^T G V), entry by entry,
-which is positive semidefinite. Optimal where multipliers lambda (n,) of the rows satisfy
-lambda^T v_j >= v_j^T G v_j - cost_j for every ray, with equality where theta_j > 0; then sum lambda = f where there
-is no cost. The same inequality for a ray that is not given says whether it can improve the mixture.
-Under a group of symmetries a ray stands for its orbit, I is the mean over the group, rows are the means over orbits of
-secrets, and everything is computed block by block (solvers/symmetry.py).
+which is positive semidefinite. theta is optimal if multipliers lambda (n,) of the rows satisfy
+lambda^T v_j >= v_j^T G v_j - cost_j for every ray, with equality where theta_j > 0. Without a
+cost sum lambda = f there. A ray outside V can improve the mixture only if it violates the same inequality.
+Under a group of symmetries a ray represents its orbit and I is the mean over the group. Rows are means over orbits of
+secrets. Every matrix splits into blocks (solvers/symmetry.py).
 """
 
 from __future__ import annotations
@@ -122,7 +122,6 @@ class _Folded:
 
 
 def _solve(matrix: _Floats, right: _Floats) -> _Floats:
-    """The solution for a positive definite matrix."""
     try:
         return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix), right))
     except (np.linalg.LinAlgError, ValueError) as error:

@@ -7,8 +7,8 @@ r"""A lower bound of the statistical criterion over all mechanisms with a claim,
 a side i = (u, v) is an edge in one of its directions, a_i^T x = x(v) - e^{-d} x(u). The information of a private
 mechanism is feasible, so this semidefinite program is a relaxation. Violated products enter in rounds.
 Bound. Take any lambda (n,) and y >= 0, one per product, and G = sym(lambda pi^T) - sum y_ij sym(a_i a_j^T). Then
-<G, I> <= sum lambda for every information I of a private mechanism, and with G_+ the positive part of G and g the size
-of its most negative eigenvalue <G_+, I> <= S = sum lambda + g tr I, where tr I <= sum_u max v(u)^2 and
+<G, I> <= sum lambda for every information I of a private mechanism. Let G_+ be the positive part of G, and g the size
+of its most negative eigenvalue. Then <G_+, I> <= S = sum lambda + g tr I, where tr I <= sum_u max v(u)^2 and
 v(u) <= 1 / sum_w pi(w) e^{-d(u, w)}. Minimising tr(L^+ I^-1) + s <G_+, I> over I, then over s, gives
 
     tr(L^+ I^-1) >= T^2 / S,   T = tr((R^T G_+ R)^{1/2}),  L^+ = R R^T,

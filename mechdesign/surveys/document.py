@@ -165,6 +165,5 @@ def interval_words(low: float, high: float, *, lower: str, upper: str) -> str:
 
 
 def _number(value: Any) -> float | None:
-    """A double, or None if it is not finite."""
     number = float(value)
     return number if math.isfinite(number) else None

@@ -101,7 +101,6 @@ def estimate(
 
 
 def _refuse_swapped(reports: Path, files: list[Path]) -> None:
-    """Refuse a mechanism file in the place of the reports."""
     if reports.suffix.lower() == ".nc":
         raise InputError(
             "is a mechanism file, not reports",
@@ -112,7 +111,6 @@ def _refuse_swapped(reports: Path, files: list[Path]) -> None:
 
 
 def _check_target(path: Path, *, overwrite: bool, on_earth: bool) -> None:
-    """Refuse a file that cannot be written, before anything is estimated."""
     from mechdesign.output.export import PAGE_WRITER
     from mechdesign.surveys.export import check_shares_target
 
@@ -123,7 +121,6 @@ def _check_target(path: Path, *, overwrite: bool, on_earth: bool) -> None:
 
 
 def _save(estimated: xr.Dataset, path: Path, mechanisms: list[xr.Dataset], *, overwrite: bool) -> None:
-    """Write a page or a file of shares."""
     from mechdesign.output.export import PAGE_WRITER
     from mechdesign.surveys.export import save_shares
 
@@ -134,7 +131,6 @@ def _save(estimated: xr.Dataset, path: Path, mechanisms: list[xr.Dataset], *, ov
 
 
 def _count(path: Path, mechanisms: list[xr.Dataset], columns: Columns) -> CountedReports:
-    """The counted reports of a file, with a note on its columns."""
     from mechdesign.mechanism.mechanism_file import MechanismFile
     from mechdesign.output.text_tables import note
     from mechdesign.surveys.channel import report_places

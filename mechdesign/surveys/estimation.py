@@ -1,4 +1,4 @@
-"""The distribution of secrets estimated from reports: maximum likelihood, expectation maximization, or neither.
+"""Estimate the distribution of secrets: by maximum likelihood, expectation maximization, or the reports as they are.
 
 Every estimate has a proved bound on the distance of its log-likelihood from the maximum, in nats per report
 (surveys/likelihood.py).
@@ -25,7 +25,7 @@ from mechdesign.mechanism.views import probabilities
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 from mechdesign.surveys.solve_likelihood import solve_likelihood, updates
 
-SHARE = 1 / 4  # of the support of the maximum-likelihood distribution: the deviance in nats at which to stop
+SHARE = 1 / 4  # nats of deviance per secret of the maximum-likelihood support; measured, not derived
 LIMIT = 100_000  # steps of expectation maximization, unless `stop` is their number
 
 
@@ -156,6 +156,7 @@ def expectation_maximization(
     return _estimate(
         program,
         point,
+        # Both bound L* - L; rounding may take the second below 0.
         gap=max(min(point.gap, rule.best - point.log_likelihood), 0.0),
         method="expectation maximization",
         iterations=iteration,
@@ -167,7 +168,7 @@ def expectation_maximization(
 
 @validated
 def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> DistributionEstimate:
-    """The reports taken as if they were the secrets: counts / N, without inverting the mechanism.
+    """Take the reports for the secrets: counts / N, without inverting the mechanism.
 
     Parameters
     ----------
@@ -207,7 +208,6 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Distribut
 def _estimate(
     program: Likelihood, point: CertifiedPoint, *, gap: float | None = None, **figures: Any
 ) -> DistributionEstimate:
-    """The estimate of a judged point, by default with its own gap."""
     return DistributionEstimate(
         distribution=point.distribution,
         gap=point.gap if gap is None else gap,
@@ -227,8 +227,9 @@ def support_size(point: CertifiedPoint) -> int:
 
 
 def _rule(stop: float | str, program: Likelihood, maximum: DistributionEstimate | None) -> _Rule:
-    """The rule that `stop` names; solves the program where it needs L* and nobody did."""
+    """The rule that `stop` names. Solves the program if the rule needs L* and `maximum` is None."""
     if stop == "deviance":
+        # The proved upper bound on L*, not L* itself, so that the true deviance is at most the limit.
         best, support = _bound_and_support(program, maximum)
         least = best - SHARE * support / program.reports
         return _Rule(
@@ -238,6 +239,7 @@ def _rule(stop: float | str, program: Likelihood, maximum: DistributionEstimate 
             best=best,
             support=support,
         )
+    # An int is a number of steps and a float a gap: 1 and 1.0 differ, and True is neither.
     if isinstance(stop, numbers.Integral) and not isinstance(stop, bool) and stop >= 0:
         return _Rule(name="iterations", words=f"{stop} steps", met=lambda point: False, last=int(stop))
     if isinstance(stop, (float, np.floating)) and 0 < stop < math.inf:
@@ -248,7 +250,6 @@ def _rule(stop: float | str, program: Likelihood, maximum: DistributionEstimate 
 
 
 def _bound_and_support(program: Likelihood, maximum: DistributionEstimate | None) -> tuple[float, int]:
-    """The proved upper bound on L*, and the support of the maximum-likelihood solution."""
     if maximum is None:
         solution = solve_likelihood(program).point
         return solution.log_likelihood + solution.gap, support_size(solution)
@@ -259,7 +260,6 @@ def _bound_and_support(program: Likelihood, maximum: DistributionEstimate | None
 
 
 def _program(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Likelihood:
-    """The program of counts (m,) and a mechanism."""
     if isinstance(mechanism, xr.Dataset):
         if "mass" not in mechanism:
             schema = mechanism.attrs.get("schema", "a Dataset")

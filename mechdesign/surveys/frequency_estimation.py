@@ -25,7 +25,7 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss
 from mechdesign.problem.problem import DesignProblem
 
-MOST = 5000  # reports of a mechanism that is kept as a table
+MOST = 5000  # reports of a table
 _SMALL = 1e-3  # nats; below this the closed form of the width loses digits, and a series has them
 SAME_DISTANCE = 1e-9  # relative; distances nearer than this are one
 _Floats = NDArray[np.float64]
@@ -106,9 +106,10 @@ def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
 
         P(y|u) = e^eps / C  where |y - u| <= b cells, 1 / C elsewhere,    C = D e^eps + m - D
 
-    over the m cells within b of a cell of the domain, D of them in each disk. b = floor(L beta), L the cells along the
-    longer side, beta = (2 x + sqrt(4 x^2 + pi x)) / pi, x = (1 - (1 - eps) e^eps) / (e^eps (e^eps - 1 - eps)),
-    maximises a bound of the mutual information on the unit square. A cell belongs to a disk with its centre.
+    over the m cells within b of a cell of the domain, D of them in each disk.
+    b = floor(L beta), L the cells along the longer side, and beta maximises a bound of the mutual information on the
+    unit square: beta = (2 x + sqrt(4 x^2 + pi x)) / pi, x = (1 - (1 - eps) e^eps) / (e^eps (e^eps - 1 - eps)). A cell
+    belongs to a disk with its centre.
     Source: Du et al., arXiv 2412.06541, and its authors' public code (beta and the rounding down).
     """
     shape, _ = lattice_problem(problem, "the disk area mechanism")
@@ -124,7 +125,7 @@ def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
 def with_bayes_losses(problem: DesignProblem, table: NDArray[np.float64]) -> tuple[DesignProblem, NDArray[np.int64]]:
     """The problem with the m reports of `table` (n, m), and the Bayes estimates z(y) (m,) that define their losses.
 
-    Reports with the same estimate lie in a row through its place, shorter than half the smallest distance of places.
+    Reports with the same estimate lie in a row through its place, shorter than half the minimum distance of places.
     """
     loss, places = problem.loss_matrix, problem.reports
     estimates = np.argmin((problem.prior_array[:, None] * table).T @ loss, axis=1)
@@ -145,7 +146,7 @@ def _estimating(
     claimed_epsilon: float | None,
     **parameters: Any,
 ) -> xr.Dataset:
-    """As `closed_form_mechanism`, of a table (n, m) judged by estimates, which the parameters keep."""
+    """The mechanism of a table (n, m), its loss that of Bayes estimates, which its parameters store."""
     by_estimates, estimates = with_bayes_losses(problem, table)
     stored = {**parameters, "estimates": estimates.tolist(), "loss_of_estimates": problem.loss.name}
     return closed_form_mechanism(by_estimates, table, name=name, claimed_epsilon=claimed_epsilon, parameters=stored)
@@ -245,7 +246,6 @@ def wrong_bit(epsilon: float) -> float:
 
 
 def _check_count(count: int, field: str, remedy: str) -> None:
-    """Refuse more reports than a table takes, with an UnsuitableError."""
     if count > MOST:
         message = f"has too many reports for a table, which takes at most {MOST}"
         raise UnsuitableError(message, field=field, value=f"{float(count):.3g} reports", remedy=remedy)

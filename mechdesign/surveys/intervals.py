@@ -3,7 +3,7 @@ r"""Intervals for shares of areas from counted reports, or the reason why an are
     (1)  share -+ (z s / sqrt(N) + bias),    s^2 = sum_y f(y) (a(y) - mean)^2,     clipped to [0, 1]
 
 share is the estimate, the mean of a(y), clipped to [0, 1]. The interval around it contains the part in [0, 1] of the
-interval around the estimate. The weights a (M, K) were fixed before the reports (surveys/linear_estimator.py), so that
+interval around the estimate. The weights a (M, K) are fixed before the reports (surveys/linear_estimator.py). So
 the estimate is a mean of N independent numbers of known expectation, also for a truth on the border.
 If few reports have large weights the mean is not yet normal. Its effective number of reports is
 

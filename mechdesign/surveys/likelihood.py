@@ -125,7 +125,6 @@ class Likelihood:
 
 
 def _checked_table(table: ArrayLike) -> NDArray[np.float64]:
-    """The table (n, m), if its rows are probability distributions."""
     values = as_numbers(table, "mechanism")
     if values.ndim != 2 or not values.size:
         raise InputError("must be a matrix (n, m) of one row per secret", field="mechanism", value=values.shape)

@@ -126,7 +126,6 @@ def _facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[s
 
 
 def _fit(document: EstimateDocument) -> dict[str, Any]:
-    """The tests of fit in words."""
     whose, texts = document.makers, []
     for which, p in document.fits.items():
         most = number(max(p, 1e-300), up=True, digits=2)

@@ -89,9 +89,9 @@ def plan(
     Returns
     -------
     xarray.Dataset
-        Sealed. Over designs and areas: deviation, sqrt(N) standard errors; standard_error and error, z of them, of N
-        people; people that the wanted error takes; fewest, that an interval takes; bias, max |P a - g|; infinite where
-        a share is not identifiable. Over areas: share, deviation_without and people_without privacy.
+        Sealed. Over designs and areas: deviation, sqrt(N) standard errors. standard_error of N people, and error, z
+        standard errors. people, needed for the wanted error. fewest, needed for an interval. bias, max |P a - g|.
+        Infinite where a share is not identifiable. Over areas: share, deviation_without and people_without privacy.
 
     Examples
     --------

@@ -123,7 +123,6 @@ def plan(
 
 
 def _check_source(given: _Source, levels: str | None, words: list[str]) -> None:
-    """Refuse options that the source does not take."""
     if given.is_file:
         parameter_values("a mechanism file", (), words)
         if levels is not None:
@@ -144,7 +143,6 @@ def _radius(within: float | None, given: _Source) -> float | None:
 
 
 def _check_error(error: float) -> None:
-    """Refuse an error that is not a share."""
     if not 0 < error < 0.5:
         points = f"write {error / 100:g} for {error:g} points" if 0.5 <= error < 50 else "write 0.02 for 2 points"
         raise InputError("must be a fraction between 0 and 0.5", field="error", value=error, remedy=points)
@@ -190,7 +188,6 @@ class _Collection:
 
 
 def _problem(given: _Source, crs: str | None, within: float | None, context: typer.Context) -> DesignProblem:
-    """The problem of an area or of a name."""
     if not given.is_area:
         problem_file, parameters = parse_problem(str(given.name), context)
         return problem_file.build(**parameters)
@@ -236,7 +233,6 @@ def _epsilon_needed(given: _Source, problem: DesignProblem, partition: Areas, wa
 
 
 def _next_command(given: _Source, collection: _Collection, crs: str | None, needed: float | None) -> str:
-    """The command that makes the mechanism."""
     # Reports of the optimal program may not identify every share, so the command names another one.
     place = given.name or f"--box {given.box}"
     if crs is not None and given.name is not None:

@@ -1,4 +1,4 @@
-"""Reports of a collection, counted: a text file with a header (`problem/text.py`), a report a line.
+"""Count the reports of a survey from a text file with a header (`problem/text.py`) and one report a line.
 
 | columns (any case) | meaning |
 |---|---|
@@ -8,9 +8,9 @@
 | count, with any of these | how often it was made; default 1 |
 | mechanism, with any of these | SHA-256 of the file that made it, or its first 8 digits or more |
 
-A file has one form: two are refused unless `columns` names one. Ignored, and listed, are true positions (secret_x,
-true_lon, home_lat), an index in the first column, and text columns. Any other numeric column is refused unless
-`columns` names the count, because it may be the count.
+A file with two forms is refused unless `columns` names one. True positions (secret_x, true_lon, home_lat), an index in
+the first column and text columns are ignored and listed. Any other numeric column is refused unless `columns` names
+the count, because it may be the count.
 
 A line "# mechanism: SHA-256" before the header names the file that made them all. On a grid a position belongs to the
 cell around it (including its lower borders), elsewhere to the nearest report, at most half the smallest distance of
@@ -48,7 +48,7 @@ from mechdesign.problem.locate import places_of, refuse_degrees
 from mechdesign.problem.text import read_frame
 
 ROLES = ("report", "longitude", "latitude", *AXES, "count", "mechanism")
-_FEWEST = 8  # digits that name a checksum
+_FEWEST = 8  # digits of a checksum: two of a hundred files share them with odds of 1e-6
 _MOST = 2.0**53  # reports: sums of counts in double precision are exact up to here
 _NUMBER = ("report", "cell")
 _DEGREES = (
@@ -66,7 +66,7 @@ _TRUE = re.compile(  # where people truly are
 
 @dataclass(frozen=True, kw_only=True)
 class CountedReports:
-    """counts (m,) by the checksum of the mechanism; names of the columns that were read, and of those ignored."""
+    """counts (m,) by the checksum of the mechanism; names of the columns read and ignored."""
 
     counts: dict[str, NDArray[np.int64]]
     read: list[str]
@@ -85,7 +85,7 @@ def read_reports(
     columns: Columns = None,
     on_note: Callable[[str], None] | None = None,
 ) -> dict[str, NDArray[np.int64]]:
-    r"""How often each report was made, by the checksum of the mechanism that made it.
+    r"""Count each report, by the checksum of the mechanism that made it.
 
     Parameters
     ----------
@@ -147,6 +147,7 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
         raise InputError("must hold from 1 to 2^53 reports", field="reports", value=f"{times.sum():.6g} in {source}")
     maker = _mechanism_index(frame, places, named, maker_column)
     counts = {}
+    # Each mechanism numbers its own reports: a position is located among those of its mechanism.
     for k, (name, domain) in enumerate(places.items()):
         lines = np.flatnonzero(maker == k)
         numbers = _places([values[lines] for values in fields], frame.iloc[lines], positions, form, domain)
@@ -185,7 +186,7 @@ def _form(frame: Any, places: Domain) -> tuple[Names, ...]:
 
 
 def _ignored_columns(frame: Any, read: list[str], count: str | None) -> list[str]:
-    """The columns that are not read. Refuses one of numbers alone: it may be the count."""
+    """The ignored columns. Refuses a numeric one, which may be the count."""
     import pandas as pd
 
     ignored = [name for name in frame.columns if name not in read]
@@ -210,7 +211,6 @@ def _ignored_columns(frame: Any, read: list[str], count: str | None) -> list[str
 def _mechanism_index(
     frame: Any, places: Mapping[str, Domain], named: list[str], column: str | None
 ) -> NDArray[np.int64]:
-    """The index of the mechanism that made the report of each line."""
     if column is not None:
         words = frame[column].fillna("").str.strip().str.lower()
         numbers = {word: _number(word, places) for word in words.unique()}
@@ -243,7 +243,6 @@ def _number(word: str, places: Mapping[str, Domain]) -> int:
 def _places(
     fields: list[NDArray[np.float64]], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain
 ) -> NDArray[np.int64]:
-    """The report (k,) of each line."""
     if form == (_NUMBER,):
         (values,) = fields
         odd = ~((values >= 0) & (values < domain.size) & (values == np.floor(values)))
@@ -267,7 +266,6 @@ def _places(
 
 
 def _refuse_degrees(domain: Domain, points: NDArray[np.float64], columns: list[str]) -> None:
-    """Refuse x and y that look like degrees, as `sample --at` does."""
     try:
         refuse_degrees(domain, points)
     except InputError as error:

@@ -6,9 +6,9 @@ their mirror images, rays without weight go, and 2. is repeated. A search withou
 its starts.  4. At the bound, after a failed last search or at the time limit, the table is repaired and certified.
 
 The search maximises the reduced cost v^T G v - lambda^T v - cost(v) over rays v of the privacy cone with pi^T v = 1,
-a convex function over a polytope. From every start the function is replaced by a tangent,
-(2 G v - lambda - price_z)^T v for the place z that v is read as, whose maximum is a linear program; it never falls,
-and ends at a vertex that no tangent improves: a lower bound of the maximum, no proof of optimality.
+a convex function over a polytope. From every start a linear program maximises its tangent
+(2 G v - lambda - price_z)^T v, z the place that v is read as. The reduced cost never falls. The search ends at a vertex
+that no tangent improves: a lower bound of the maximum, not a proof of optimality.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ r"""The mechanism designed for statistics: the least error of the distribution o
                 P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
     where       I = sum_y P_y P_y^T / (P^T pi)_y
 
-pi is the problem's prior; surveys/information.py derives the criterion, surveys/error_norm.py has the errors W, L^+ by
-default. c >= 0 is a price on the expected loss, each report read as its best place z. This is not convex in P. With
+pi is the problem's prior. surveys/information.py derives the criterion, surveys/error_norm.py the errors W (default
+L^+). c >= 0 is a price on the expected loss, each report read as its best place z. This is not convex in P. With
 P_y = theta_y v_y, v_y in the cone {v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y = 1, q_y = theta_y and
 
     minimise    tr(W I(theta)^-1) - pi^T W pi + cost^T theta,    I(theta) = sum_y theta_y v_y v_y^T
@@ -158,7 +158,6 @@ class StatisticalDesign(Program):
 
 
 def _check_size(problem: DesignProblem) -> None:
-    """Refuse more secrets than a statistical design takes, with a SizeError."""
     domain, n = problem.domain, problem.domain.size
     flat = domain.kind == "grid" and domain.dimension <= 2 and isinstance(problem.metric, Euclidean)
     most = LARGEST_ON_GRIDS if flat else LARGEST

@@ -60,7 +60,6 @@ def _confidence(document: Mapping[str, Any]) -> str:
 
 
 def _plan_sentence(document: Mapping[str, Any], people: str, wanted: str) -> str:
-    """The error of the best design in its worst area."""
     best = min(document["designs"], key=lambda design: design["worst_error"] or math.inf)
     if best["worst_standard_error"] is None:
         return f"The share of {best['worst_area']} cannot be estimated from any number of reports."
@@ -201,7 +200,6 @@ def _sentences(rows: list[Row], confidence: float) -> Iterator[Block]:
 
 
 def _most_likely(cells: list[Row], noun: str) -> Iterator[Block]:
-    """The places of largest probability."""
     first = sorted(cells, key=lambda cell: -cell["probability"])[:_PLACES]
     axes = [name for name in (DEGREES if "longitude" in cells[0] else AXES) if name in cells[0]]
     yield TextTable(
@@ -216,7 +214,6 @@ def _left_out(areas: int) -> Iterator[Block]:
 
 
 def _reasons(rows: list[Row], z: float) -> Iterator[Block]:
-    """Yield why areas have no interval."""
     few = [row for row in rows if row["reason"] is not None and row["reason"].startswith("too few")]
     if few:
         listed = ", ".join(f"{row['area']} ({row['effective']:.3g})" for row in few)

@@ -1,8 +1,9 @@
 r"""Kernels of small clusters on a torus, mixed for the least error of an estimated distribution.
 
-A cell u of the torus Z_T1 x Z_T2 reports y with probability k(u - y), k(u) = e^{-d(u, S)} / sum, d the distance
-around the torus to the nearest cell of a cluster S: private for d, and so for the longer distances of the grid in it.
-With a share w_S of the reports for each cluster and uniform truth the information is diagonal in Fourier modes, and
+A cell u of the torus Z_T1 x Z_T2 reports y with probability k(u - y), k(u) = e^{-d(u, S)} / sum. d is the
+distance around the torus to the nearest cell of a cluster S. This is private for d, so for the longer distances of a
+grid inside the torus too. With a share w_S of the reports for each cluster and uniform truth the information is
+diagonal in Fourier modes, and
 
     minimise    sum over modes o != 0 of W(o) / (n s(o)),    s = sum_S w_S |k_S^(o)|^2      over w >= 0, sum w = 1
 

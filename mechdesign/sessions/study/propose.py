@@ -2,9 +2,9 @@
 
 The public model is fitted to some synthetic people (synthetic.py), clock and risk rules are ranked on others, and error
 and attacks are measured on a third group. Every session lasts two weeks. Totals are nats within a radius, a day.
-Three attacks name one home a person: mean or mode of the positions of the nights, and the filter's belief. For every
-attack, over D days at C nats within a radius r, the odds of two homes d apart change by a factor of at most
-e^{D C d / r}, as long as nothing else of the two traces is farther apart.
+Three attacks name one home a person: mean or mode of the positions of the nights, and the filter's belief. No
+attack over D days at C nats within a radius r changes the odds of two homes d apart by a factor above e^{D C d / r}, if
+nothing else of the two traces is farther apart.
 """
 
 from __future__ import annotations
@@ -80,7 +80,6 @@ class Proposal(FrozenRecord):
 
     @property
     def chosen(self) -> Point:
-        """The point of the design."""
         return next(point for point in self.points if point.total == self.limit)
 
 

@@ -44,12 +44,10 @@ class Setting(FrozenRecord):
 
     @property
     def ticks(self) -> int:
-        """Ticks of a day."""
         return self.model.ticks
 
     @cached_property
     def chain(self) -> HomeAwayChain:
-        """The model on the places."""
         metric = Euclidean(epsilon=1 / self.within, unit=self.domain.unit)
         return self.model.over(self.domain, metric, np.asarray(self.model.away))
 
@@ -82,7 +80,6 @@ class Setting(FrozenRecord):
         return self._entry(nats)[0]
 
     def table(self, nats: float) -> _Floats:
-        """Its probabilities (n, n)."""
         return self._entry(nats)[1]
 
     def _entry(self, nats: float) -> tuple[xr.Dataset, _Floats]:
@@ -94,7 +91,6 @@ class Setting(FrozenRecord):
 
     @cached_property
     def filter(self) -> HomeAwayChain | FactoredHomeAway:
-        """The chain, or its approximation."""
         return self.chain if self.exact else FactoredHomeAway(chain=self.chain)
 
     @property

@@ -1,7 +1,7 @@
 """Sessions simulated for many people at once, by the clock rule and the risk rule, and ranked by their error.
 
-The same steps as `Session` takes one by one for one person: the model's step, the rule on public history, a draw from a
-certified table, Bayes' rule, the place of least expected distance. Draws are pseudo-random, beliefs in single
+The steps are those of `Session`: the model's step, the rule on public history, a draw from a certified table, Bayes'
+rule, the place of least expected distance. Draws are pseudo-random, beliefs in single
 precision.
 """
 
@@ -53,7 +53,6 @@ class PricedRule:
         return sorted(set(self.costs))
 
     def describe(self) -> dict[str, Any]:
-        """Kind, hours or threshold, and costs, for reports in JSON."""
         own = {"hours": self.rule.hours} if isinstance(self.rule, Clock) else {"above": self.rule.above}
         return {"kind": self.rule.kind, **own, "costs": self.costs}
 

@@ -2,15 +2,15 @@
 
 Synthetic people have a home, a place of work and three other places, stay there and walk between. The region is the
 bounding box of a domain of two axes, W x H. A home lies around one of three centres, normal with deviation 3/16 of the
-box; a place of work around one, with 1/6, and at least 1/5 of min(W, H) from home; other places anywhere. On five days
-of seven the person leaves home at 8:00 (deviation 15 minutes) and work at 17:00 (20 minutes), for another place with
-probability 1/2 or else for home; on the other two days at 11:00 (30 minutes) for another place with probability 4/5, or
-not at all. Stays at other places last 90 to 180 minutes; walks are straight and take 30 minutes for min(W, H). A
-position is the place next to the sampled point, with a normal error of 1/300 of min(W, H) on each axis; tick t of T is
-at (t + 1/2) / T of the day. The constants are assumptions; no person's data went into them.
+box. Work lies around a centre too, with deviation 1/6, and at least 1/5 of min(W, H) from home. Other places lie
+anywhere. On five days of seven the person leaves home at 8:00 (deviation 15 minutes) and work at 17:00 (20 minutes).
+From work they go to another place with probability 1/2, else home. On the other two days they go to another place at
+11:00 (30 minutes) with probability 4/5. Stays at other places last 90 to 180 minutes; walks are straight and take 30
+minutes for min(W, H). A position is the place next to the sampled point, with a normal error of 1/300 of min(W, H) on
+each axis; tick t of T is at (t + 1/2) / T of the day. The constants are assumptions; no person's data went into them.
 
-Fitting. Homes are the places of most nights; leave, back and wander are shares of ticks, smoothed by 1 in 10 of two
-further ones; the mixture of jumps by expectation maximization, the length of near ones by likelihood among `NEAR`.
+Fitting. Homes are the places of most nights. leave, back and wander are shares of ticks, smoothed by 1 in 10 of two
+further ones. Expectation maximization fits the mixture of jumps, likelihood the length of near ones among `NEAR`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,6 @@ def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: 
 
 
 def _box(domain: Domain) -> tuple[_Floats, _Floats]:
-    """The low corner and the sides of the region."""
     half = np.asarray(domain.cell) / 2 if domain.cell is not None else np.zeros(2)
     low, high = domain.points.min(axis=0) - half, domain.points.max(axis=0) + half
     sides = high - low
