@@ -15,16 +15,15 @@ With ds and dz eliminated, H = A' diag(z / s) A is block diagonal, one dense blo
 The dense Schur complement S, n x n, is the only matrix that couples reports: one factorisation an iteration, whatever
 the number of variables.
 
-Rows. One cone row s = q[upper] - e^{-slack} q[lower] for every constraint, and one s = q for the first variable of
-every block, which matters where a block has no other row; after them side rows, each of which joins all variables of
-one block (posteriors/). Row sums M q (n,): sum over reports of q e^{-D}, and the constant report.
+Rows. Every constraint has a cone row s = q[upper] - e^{-slack} q[lower]. The first variable of every block has a row
+s = q, because a block may have no other row. Side rows follow; each joins all variables of one block (posteriors/).
+Row sums M q (n,) are sums over reports of q e^{-D}, plus the constant report.
 
-Row sums come in two forms: in full, for residuals, and over near entries only, D < 11.5 nats or coefficients above
-1e-5, for the directions. Row sums then drift by a few 1e-6. A restoration with the last factors ends that: the point
-then satisfies the row sums to rounding, and the repair of its table costs next to nothing.
+Residuals use all entries of M. Directions use near entries only, D < 11.5 nats or coefficients above 1e-5, so row sums
+drift by a few 1e-6. A restoration with the last factors removes this drift; the repair of the table then costs little.
 
-Start. Profiles a little flatter than the eikonal ones, q = (1 + D / (D + 3)) / sum_u e^{-D}, hence inside the cone or
-near it, and multipliers from the eikonal dual. Known to fail: tiny mu, profiles e^{theta D}.
+Start. Profiles q = (1 + D / (D + 3)) / sum_u e^{-D}, a little flatter than the eikonal ones and therefore inside the
+cone or near it; multipliers from the eikonal dual. A tiny mu and profiles e^{theta D} fail.
 
 All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 """
@@ -58,7 +57,7 @@ _BLAS = ThreadpoolController()
 
 @dataclass(frozen=True, kw_only=True)
 class BlockMethodOptions:
-    """Constants of the method; guesses, where nothing else is said. The bound is priced from whatever they end with."""
+    """Constants of the method, guesses unless a comment says otherwise; the bound is valid for any values."""
 
     start_slack: float = 1e-2  # slack of a row at the start, against the larger of its two variables
     start_rarity: float = 1e3  # inverse of the probability of the constant report at the start
@@ -86,39 +85,24 @@ _OPTIONS = BlockMethodOptions()
 
 
 class Layout(NamedTuple):
-    """The structure of a restricted program of m reports over n secrets, for the kernels: m + 1 blocks in order.
+    """The structure of a restricted program of m reports over n secrets, for the kernels: m + 1 blocks in order."""
 
-    | field | shape | meaning |
-    |---|---|---|
-    | first | (m + 2,) | variables first[y]:first[y + 1] belong to block y |
-    | rows | (m + 2,) | cone rows rows[y]:rows[y + 1] belong to block y |
-    | lower, upper | (c,) | variables of a cone row, numbered within its block |
-    | ratio | (c,) | e^{-slack} of a cone row, 0 for s = q |
-    | members | (m + 2,) | near entries members[y]:members[y + 1] belong to block y |
-    | secret, local | (k,) | the secret of a near entry, and its variable within the block |
-    | weight | (k,) | its coefficient e^{-D} |
-    | squares | (m + 2,) | where the inverse of a block begins, row by row |
-    | side_rows | (m + 2,) | side rows side_rows[y]:side_rows[y + 1] belong to block y |
-    | side_first, side_entry | (r + 1,), (v',) | entries of a side row over the variables of its block |
-    """
-
-    first: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    lower: NDArray[np.int32]
-    upper: NDArray[np.int32]
-    ratio: Vector
-    members: NDArray[np.int64]
-    secret: NDArray[np.int32]
-    local: NDArray[np.int32]
-    weight: Vector
-    squares: NDArray[np.int64]
-    side_rows: NDArray[np.int64]
-    side_first: NDArray[np.int64]
-    side_entry: Vector
+    first: NDArray[np.int64]  # (m + 2,): variables first[y]:first[y + 1] belong to block y
+    rows: NDArray[np.int64]  # (m + 2,): likewise for cone rows
+    lower: NDArray[np.int32]  # (c,): variables of a cone row, numbered within its block
+    upper: NDArray[np.int32]  # (c,)
+    ratio: Vector  # (c,): e^{-slack} of a cone row, 0 for s = q
+    members: NDArray[np.int64]  # (m + 2,): near entries members[y]:members[y + 1] belong to block y
+    secret: NDArray[np.int32]  # (k,): the secret of a near entry
+    local: NDArray[np.int32]  # (k,): its variable within the block
+    weight: Vector  # (k,): its coefficient e^{-D}
+    squares: NDArray[np.int64]  # (m + 2,): start of the inverse of a block, stored row by row
+    side_rows: NDArray[np.int64]  # (m + 2,): side rows side_rows[y]:side_rows[y + 1] belong to block y
+    side_first: NDArray[np.int64]  # (r + 1,): entries side_first[r]:side_first[r + 1] belong to side row r
+    side_entry: Vector  # entries of side rows over the variables of their blocks
 
     @classmethod
     def of(cls, program: RestrictedProgram, side: sp.csr_array) -> Layout:
-        """The layout of a program with side rows (r, v)."""
         m, n = program.component.shape
         block = np.repeat(np.arange(m + 1), np.diff(program.rows))
         place = np.arange(len(block)) + block  # every block has one more row, its first, s = q
@@ -149,9 +133,9 @@ class Layout(NamedTuple):
 
 
 class BlockAlgebra:
-    """Products and factors for one restricted program of m reports over n secrets, v variables and c rows, the last of
-    them side rows (r, v): every variable of one block has an entry in each, and blocks stand in order.
+    """Products and factors for a restricted program of m reports over n secrets, v variables, c rows and r side rows.
 
+    A side row has an entry for every variable of one block; side rows are in the order of their blocks.
     Memory: 16 bytes per near entry, 16 per row, 8 for each entry of the m blocks, 8 n^2 for the Schur complement.
     """
 
@@ -168,12 +152,10 @@ class BlockAlgebra:
 
     @property
     def cone_rows(self) -> int:
-        """Number of cone rows."""
         return len(self.layout.ratio)
 
     @property
     def rows(self) -> int:
-        """Number of cone rows and side rows."""
         return self.cone_rows + int(self.side.shape[0])
 
     def cone(self, q: Vector) -> Vector:
@@ -181,7 +163,7 @@ class BlockAlgebra:
         return np.r_[q[self.above] - self.layout.ratio * q[self._tail], self.side @ q]
 
     def size(self, q: Vector) -> Vector:
-        """The larger term, or the sum of all, of A q (c,)."""
+        """The magnitude (c,) of each row of A q: its positive term, for side rows the sum of absolute terms."""
         return np.r_[q[self.above], abs(self.side) @ q]
 
     def cone_transposed(self, z: Vector) -> Vector:
@@ -236,11 +218,8 @@ class BlockAlgebra:
         return total
 
     def factor(self, theta: Vector) -> bool:
-        """Invert the blocks H_y for the row weights theta = z / s (c,), and factor their Schur complement (4).
-
-        False where rounding has left it indefinite. Cost: O(sum of cubes of block sizes + sum of squares of near
-        entries per report + n^3 / 3).
-        """
+        """Invert the blocks H_y for theta = z / s (c,) and factor S (4); False if rounding makes S indefinite."""
+        # Cost: O(sum of cubes of block sizes + sum of squares of near entries per report + n^3 / 3).
 
         def invert(a: int, b: int) -> None:
             _invert(self.layout, theta, a, b, self._inverse)
@@ -368,15 +347,13 @@ def _apply(layout, inverse, a, b, g, result):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InteriorPoint:
-    """The best point met: q (v,) inside the cone, dual (n,) and side (r,), the multipliers, and the number of
-    iterations. `stopped` is GAP, TIME, INTERRUPT or PRECISION.
-    """
+    """The best point of the iterations."""
 
-    q: Vector
-    dual: Vector
-    side: Vector
+    q: Vector  # (v,), inside the cone
+    dual: Vector  # (n,): multipliers of the row sums
+    side: Vector  # (r,): multipliers of the side rows
     iterations: int
-    stopped: Stop
+    stopped: Stop  # GAP, TIME, INTERRUPT or PRECISION
 
 
 def solve_blocks(
@@ -390,10 +367,8 @@ def solve_blocks(
 ) -> InteriorPoint:
     """Solve a restricted program to a relative complementarity gap.
 
-    Parameters: dual (n,), multipliers to start from; side (r, v), rows with side q >= 0 as `BlockAlgebra` takes them;
-    deadline, of time.monotonic(); on_progress, called with the number of every iteration. An interrupt (Ctrl-C) ends
-    the method and returns its best point.
-    Memory: `BlockAlgebra`, and a dozen vectors over rows.
+    dual (n,): multipliers to start from. side (r, v): rows with side q >= 0. deadline: of time.monotonic().
+    on_progress: called with the number of every iteration. Ctrl-C ends the method, which returns its best point.
     """
     algebra = BlockAlgebra(program, side)
     start = _start(program, algebra, dual)
@@ -409,8 +384,6 @@ def solve_blocks(
 
 @dataclass(kw_only=True, eq=False)
 class _Run:
-    """The iterations from one start: the best point, and how long none was better."""
-
     algebra: BlockAlgebra
     best: _State
     tolerance: float
@@ -424,7 +397,7 @@ class _Run:
     has_factors: bool = False
 
     def iterate(self, state: _State) -> Stop:
-        """Newton steps until the error is below the tolerance; why they ended."""
+        """Take Newton steps until the error is below the tolerance; returns the reason for the end."""
         algebra = self.algebra
         slowest, began = 0.0, time.monotonic()
         for self.iteration in range(_OPTIONS.iterations):
@@ -481,7 +454,6 @@ class _State:
     dual: Vector
 
     def plus(self, step: _State, along: float, across: float) -> _State:
-        """The point after a step, `along` for q and s, `across` for the multipliers."""
         return _State(
             q=self.q + along * step.q,
             s=self.s + along * step.s,
@@ -492,21 +464,17 @@ class _State:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Errors:
-    """The right-hand sides of (2): dual (v,), row (n,), slack (c,); mu, the mean product s z.
+    """The right-hand sides of (2), and errors relative to the cost."""
 
-    gap and dual_share are relative to the cost, which counts as at least 1e-9 of that of the constant report.
-    """
-
-    dual: Vector
-    row: Vector
-    slack: Vector
-    mu: float
+    dual: Vector  # (v,)
+    row: Vector  # (n,)
+    slack: Vector  # (c,)
+    mu: float  # mean of s z
     gap: float
     dual_share: float
 
     @property
     def violation(self) -> float:
-        """The largest violation of a row sum or a row."""
         return float(max(np.abs(self.row).max(), np.abs(self.slack).max()))
 
     @property
@@ -551,7 +519,7 @@ def _start(program: RestrictedProgram, algebra: BlockAlgebra, dual: Vector) -> _
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Newton:
-    """Newton steps from one point with one factorisation; `refinements` of each against rounding."""
+    """Newton steps from one point with one factorisation, each refined `refinements` times against rounding."""
 
     algebra: BlockAlgebra
     at: _State
@@ -559,12 +527,7 @@ class _Newton:
     refinements: int
 
     def advance(self, *, least: float, short: float) -> _State:
-        """One iteration: predictor, corrector, centrality correctors while they lengthen the step.
-
-        least: the smallest target of the products s z, because rounding grows as they shrink. short: a step shorter
-        than this share of the way is replaced by one towards the central path, if that is longer. From 1500 secrets
-        on it is not, because that loses more than it gains.
-        """
+        """One iteration. least: the smallest target of s z; short: step length below which centring is tried."""
         at, rows, options = self.at, self.algebra.rows, _OPTIONS
         # The predictor aims at products 0; its success sets the target mu (mu' / mu)^3 (Mehrotra).
         affine = self.direction(-at.s * at.z)
@@ -575,6 +538,7 @@ class _Newton:
         step = self.direction(products)
         along, across = longest_step(at.s, step.s), longest_step(at.z, step.z)
         is_large = self.algebra.secrets >= options.many_secrets
+        # A blocked step is replaced by one towards the central path; with many secrets that loses more than it gains.
         if min(along, across) < short and not is_large:
             plain = max(target, options.centring * self.errors.mu) - at.s * at.z
             centring = self.direction(plain)
@@ -612,7 +576,7 @@ class _Newton:
 
 
 def _eliminate(algebra: BlockAlgebra, right: Vector, row: Vector) -> tuple[Vector, Vector]:
-    """The pair q, dual with H q - M' dual = right (3), M q = row, by (4)."""
+    """Solve H q - M' dual = right (3), M q = row by (4); returns q and dual."""
     # (3) without dlambda, then (4) for it, then its effect on dq.
     free = algebra.inverse(right)
     dual = algebra.solve(row - algebra.near_sums(free))
@@ -620,7 +584,7 @@ def _eliminate(algebra: BlockAlgebra, right: Vector, row: Vector) -> tuple[Vecto
 
 
 def _restore_sums(algebra: BlockAlgebra, q: Vector) -> Vector:
-    """The point q moved onto the row sums, inside the cone, by a few steps with the last factors."""
+    """Move the point q onto the row sums, inside the cone, by a few steps with the last factors."""
     for _ in range(_OPTIONS.restorations):
         # The step of least H-norm onto the row sums, all entries counted.
         row = 1 - algebra.sums(q)

@@ -8,32 +8,28 @@
 | `BoxGeneration` | every report by warm-start trees (cone/warm_pricing.py) | multipliers in a box |
 | `DesignGeneration` | an optimal design for a prior of the secrets | at vertices, its side rows share a maximum |
 
-Rays. Multipliers of the rows are priced for the effective cost of those of the side rows: a ray with a negative price
-becomes a column, and the homogeneous bound of the same multipliers is the lower one. With long edges, 1.3 nats and
-more, few rays make the optimal table, and zeros of the prior do no harm: no variable of the master stands for a single
-entry of the table. For the minimax program the multipliers of the side rows are a prior that ends as the least
-favourable one.
+Rays. Multipliers of the side rows give an effective cost, for which those of the row sums are priced. A ray of negative
+price becomes a column, and the same pricing gives the homogeneous bound. With edges of 1.3 nats and more, few rays make
+the optimal table. Zeros of the prior do no harm, because no variable of the master is a single entry of the table. For
+the minimax program the multipliers of the side rows converge to the least favourable prior.
 
-Columns in a box. A round prices to ratios, moves the box, and solves the master. Near the gap the same columns are
-weighed with the box open in effect, and the multipliers at the centre are proved (warm_pricing.py). Cost of a round: a
-pricing, and O(columns o^2) for each of some 20 steps, for o orbits. Memory: 8 n bytes for each of up to 6 o columns,
-twice.
+Columns in a box. A round prices to ratios, moves the box, and solves the master. Near the gap the master is solved with
+the box open in effect, and the multipliers at the centre are proved (warm_pricing.py). Cost of a round: a pricing, and
+some 20 steps of O(columns o^2) for o orbits. Memory: 16 n bytes for each of up to 6 o columns.
 
 Designs of changing priors, where a maximum is minimised:
 
     minimise over private P   max over side rows k of (G_k P - h_k) / s_k
 
-By duality this is the maximum over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k; for
-the worst-case loss mu is a prior over the secrets. In every round that program is solved: its bound is one of the
-coupled program, and every report of its table becomes a column of the master, which recombines them. The master's
-multipliers, averaged with the best ones so far, are the next mu, within a factor of the best ones that grows if the
-bound does and else shrinks (1): far from them designs are slow, and their tables useless. Cutting planes (Kelley 1960,
-Journal of SIAM 8), one for every report instead of every table, centred at the best point (Wentges 1997, International
-Transactions in Operational Research 4), in a trust region (Linderoth and Wright 2003, Computational Optimization and
-Applications 24).
+By duality this is the maximum over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k.
+For the worst-case loss mu is a prior over the secrets. Every round solves that program. Its bound is valid for the
+coupled program, and every report of its table becomes a column of the master. The next mu averages the master's
+multipliers with the best ones so far (1). It stays within a factor of the best ones, which grows when the bound rises
+and shrinks otherwise: far from them designs are slow, and their tables useless. These are cutting planes, one a report
+(Kelley 1960, Journal of SIAM 8), centred at the best point (Wentges 1997, International Transactions in Operational
+Research 4), in a trust region (Linderoth and Wright 2003, Computational Optimization and Applications 24).
 
-Rays are priced after the master is solved, since the first master has columns already; the other two price first, from
-multipliers that no master has solved for.
+Ray generation solves the master before it prices, since its first master has columns. The other two price first.
 """
 
 from __future__ import annotations
@@ -81,7 +77,6 @@ class StallRule:
 
     @property
     def is_stalled(self) -> bool:
-        """True if the limit is reached."""
         return self.rounds >= self.limit
 
 
@@ -113,7 +108,6 @@ class Generation(ABC):
         """Certify the remaining mixture, however the rounds ended."""
 
     def tell(self, incumbent: Incumbent) -> None:
-        """Report progress."""
         incumbent.tell(self.name, self.master.variables, self.master.constraints)
 
 
@@ -189,7 +183,6 @@ class MixtureGeneration(Generation):
         return relative_gap(self.master.objective, self.best.value, self.task.constant)
 
     def is_much_better(self, incumbent: Incumbent) -> bool:
-        """True if the mixture should be certified at once."""
         return self.master.objective < _RAYS.much_better * incumbent.objective
 
     def certify(self, incumbent: Incumbent, budget: TimeBudget) -> None:
@@ -265,13 +258,12 @@ class RayGeneration(MixtureGeneration):
     def refine(self) -> Stop | None:
         if self.stall.is_stalled or self.aim <= self.options.finest:
             return Stop.PRECISION
-        # The certified table lost more to its repair than the gap allows.
-        # The mixture was near enough, its certified table was not: aim at a tenth.
+        # The mixture met the gap, and its repair lost more than the gap allows: aim at a tenth.
         self.aim = max(min(self.aim, self.gap) / self.options.aim_closer, self.options.finest)
         return None
 
     def _price(self, enough: float) -> None:
-        """Price the multipliers and, far from the optimum, others half-way to the best; `enough` ends the trials."""
+        """Price the multipliers and, far from the optimum, a mixture with the best; `enough` ends the trials."""
         master, options = self.master, self.options
         latest = self._bound(master.dual, master.multipliers, enough)
         if self.best is None or latest.value > self.best.value:
@@ -379,7 +371,6 @@ class DesignGeneration(MixtureGeneration):
         return max(self.options.shortest, self.options.time_share * budget.remaining())
 
     def _move_multipliers(self, best: CoupledBound) -> None:
-        """The next multipliers (1): between those of the master and the best ones, within the radius of these."""
         options, (least, most) = self.options, self.options.radii
         if self.has_better_bound:
             self.radius = min(options.growth * self.radius, most)
@@ -501,7 +492,7 @@ class BoxGeneration(Generation):
         self.stall.update(has_gained=has_gained)
 
     def _is_certificate_due(self, budget: TimeBudget) -> bool:
-        """True some rounds after the last certificate if the gap has fallen, or if a first one is late."""
+        """True if the gap has fallen since a certificate some rounds ago, or if the first one is late."""
         options = self.options
         has_promise = self.master.gap < options.promise * self.certified_gap
         if has_promise and self.round - 1 >= self.certified_round + options.seldom:

@@ -62,11 +62,8 @@ def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
 def design_of_cost(
     task: Task, folded: NDArray[np.float64], gap: float, time_limit: float, start: Design | None = None
 ) -> tuple[Design, NDArray[np.float64]] | None:
-    """The design of the optimal program for an effective cost (n, m), and multipliers (n,) of its row sums.
-
-    None if a constant report costs no more than any table. The least entry of every row is subtracted from that cost,
-    to make it a loss, and added to the multipliers.
-    """
+    """The optimal design for an effective cost (n, m), and multipliers (n,); None if a constant report is optimal."""
+    # A loss is not negative: the least entry of every row is subtracted here, and added to the multipliers.
     least = folded.min(axis=1)
     loss = (folded - least[:, None]) * len(least)
     if not loss.max() > 0:
@@ -110,10 +107,10 @@ class DesignRoute:
 
 
 def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = None) -> Design:
-    """Solve a coupled program, or one of other side rows. The time limit is passed to HiGHS.
+    """Solve a coupled program, or one of other side rows.
 
-    Raises SizeError before allocating a program that does not fit, and InfeasibleError if the constraints are proved to
-    contradict each other. If no certified table is found, raises DesignError, or SolverError if time ended too early.
+    Raises InfeasibleError if the constraints are proved to contradict each other, and else, without a certified table,
+    DesignError, or SolverError if time ended too early.
     """
     task, budget = task_of(program, rows), TimeBudget.of(targets.time_limit)
     incumbent = Incumbent(constant=task.constant, target=targets.gap, report=reporter(targets.on_progress))
@@ -166,7 +163,6 @@ def _routes(task: Task) -> list[Route]:
 
 
 def _try_closed_forms(task: Task, incumbent: Incumbent, budget: TimeBudget) -> None:
-    """Try every closed form, for some seconds at least."""
     limit = budget if budget.allows(_CLOSED_FORMS) else TimeBudget.of(_CLOSED_FORMS)
     for form in certified_closed_forms(task.problem):
         incumbent.try_table(task.assess(form.mass), closed_form=form.name)
@@ -175,10 +171,8 @@ def _try_closed_forms(task: Task, incumbent: Incumbent, budget: TimeBudget) -> N
 
 
 def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> DesignError:
-    """The error without a table: with a proof that the limits contradict each other, if there is one.
-
-    The proof is a positive lower bound of the least t with G P <= h + t |h|.
-    """
+    """The error without a table: with a proof that the limits contradict each other, if there is one."""
+    # The proof is a positive lower bound of the least t with G P <= h + t |h|.
     rows = replace(task.rows, share=np.where(task.rows.share > 0, 0.0, task.rows.size_of_limits))
     elastic = replace(task, cost=np.zeros_like(task.cost), rows=rows, constant=1.0, unit=1.0)
     for method, cap in whole_trials(task.problem, task.rows.size):

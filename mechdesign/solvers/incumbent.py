@@ -42,17 +42,14 @@ class Certified(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Task:
-    """minimise <cost, P> + t over the private tables of `problem` with `rows`.
-
-    constant is the objective of the best constant report, and unit an attainable objective, the scale of programs.
-    """
+    """minimise <cost, P> + t over the private tables of `problem` with `rows`."""
 
     problem: DesignProblem
     cost: NDArray[np.float64]
     rows: SideRows
     pricer: ConePricer
-    constant: float
-    unit: float
+    constant: float  # the objective of the best constant report
+    unit: float  # an attainable objective, the scale of programs
 
     @property
     def first_margin(self) -> NDArray[np.float64]:
@@ -77,11 +74,8 @@ class Task:
     def certify(
         self, table: NDArray[np.float64], slack_cost: NDArray[np.float64], *, private: bool = False
     ) -> Certified:
-        """A certified table near `table`, slack put where `slack_cost` (n, m) is least.
-
-        Repairs with and without eikonal kernels are compared by their excess over the limits, then by their objective.
-        A private table is only rounded, and overwritten.
-        """
+        """A certified table near `table`, slack put where `slack_cost` (n, m) is least."""
+        # A private table is only rounded, in place.
         plain = private or table.size > _SPREAD_LIMIT
         kernels: list[NDArray[np.float64] | None] = [None]
         if not plain and table.shape[0] == table.shape[1]:
@@ -92,10 +86,10 @@ class Task:
         repaired = [
             self.assess(repair(start, self.problem.edges, slack_cost, kernel, overwrite=plain)) for kernel in kernels
         ]
+        # A table that breaks a limit cannot be the incumbent, so the excess counts before the objective.
         return min(repaired, key=lambda each: (float(each.excess.max(initial=0.0)), each.objective))
 
     def assess(self, mass: NDArray[np.uint64]) -> Certified:
-        """A certified table with its excess over the limits and its objective."""
         if not self.rows.size:
             return Certified(mass, np.zeros(0), total_cost(mass, self.cost))
         table = mass / float(ROW_SUM)
@@ -109,39 +103,31 @@ def plain_bound(task: Task, value: float, dual: NDArray[np.float64]) -> CoupledB
 
 @dataclass(kw_only=True, eq=False)
 class Incumbent:
-    """The best certified table and the best lower bound so far.
+    """The best certified table and the best lower bound so far."""
 
-    constant is the objective of the best constant report, target the gap that ends the search, round the number of the
-    current route's round.
-    """
-
-    constant: float
-    target: float
+    constant: float  # the objective of the best constant report
+    target: float  # the gap that ends the search
     report: Report = silent
     mass: NDArray[np.uint64] | None = None
     objective: float = math.inf
     closed_form: str | None = None  # the name of the best table, where it is a closed form
     bound: CoupledBound | None = None
-    round: int = 0
+    round: int = 0  # of the current route
 
     @property
     def lower_bound(self) -> float:
-        """The best lower bound, 0 before the first."""
         return 0.0 if self.bound is None else self.bound.value
 
     @property
     def gap(self) -> float:
-        """The relative gap, infinite before the first table."""
         return math.inf if self.mass is None else relative_gap(self.objective, self.lower_bound, self.constant)
 
     @property
     def is_close(self) -> bool:
-        """True if the gap meets the target."""
         return self.gap <= self.target
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Parameters of the best table for the file."""
         return {} if self.closed_form is None else {"closed_form": self.closed_form}
 
     def try_table(self, table: Certified, *, closed_form: str | None = None) -> bool:
@@ -159,7 +145,7 @@ class Incumbent:
         return is_better
 
     def tell(self, method: str, variables: int, constraints: int, iteration: int | None = None) -> None:
-        """Report progress in a round or, without an iteration, after it; with the size of the current program."""
+        """Report progress within a round or, without an iteration, at its end."""
         self.report(
             method,
             round=self.round,
@@ -189,10 +175,7 @@ class Route(Protocol):
 
 
 def run_routes(routes: Iterable[Route], task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
-    """Run routes in turn until one meets the gap or time ends; why the last one ended.
-
-    A route that fails, or that only uses up its share of the time, is followed by the next.
-    """
+    """Run routes in turn until one meets the gap or time ends; returns the reason why the last one ended."""
     stopped = Stop.PRECISION
     for route in routes:
         if incumbent.is_close:
@@ -206,6 +189,7 @@ def run_routes(routes: Iterable[Route], task: Task, incumbent: Incumbent, budget
             stopped = route.run(task, incumbent, budget)
         except (SolverError, InputError, OutOfTime):  # the incumbent keeps the results of the route
             stopped = Stop.TIME
+        # The route failed or used up its share of the time: the next one continues.
         if stopped is Stop.TIME and not budget.is_spent():
             stopped = Stop.PRECISION
         if stopped is not Stop.PRECISION:

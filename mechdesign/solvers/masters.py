@@ -6,21 +6,21 @@ objective an upper bound. `VertexMaster` takes side rows:
     minimise  sum_k c_k x_k + t   subject to   sum_k x_k g_k(u) = 1 for every secret u,   x, t >= 0              (1)
                                                sum_k x_k G_j g_k <= h_j + s_j t for every side row j
 
-It is solved at a vertex by the simplex method, with side rows by the interior-point method: its multipliers lie in the
-midst of the optimal ones, and give bounds earlier when multipliers of limits and sums interact. If a method fails, the
-other is used. The unit of the objective is that of the best mixture so far. The model is rebuilt when that has fallen,
-or after some rounds: a constant report may cost 30,000 times the optimum. Columns are divided by their sums. Point and
-multipliers are solved for again from the basis, since those of the simplex method carry its tolerance.
+The simplex method solves it at a vertex; with side rows the interior-point method solves it. Interior multipliers are
+central among the optimal ones, and give bounds earlier when multipliers of limits and sums interact. If a method fails,
+the other is used. The unit of the objective is that of the best mixture so far. The model is rebuilt in that unit when
+it has fallen, or after some rounds: a constant report may cost 30,000 times the optimum. The basis gives point and
+multipliers once more, because those of the simplex method have its tolerance.
 
 `BoxMaster` holds its multipliers between b = centre - width f and a = centre + width f by place, f their weight
 (warm_pricing.py). Without the box the multipliers of a young master are useless, and so are the rays that they price:
 
     minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0                  (2)
 
-It is solved by the interior-point method (dense_program.py) to a tenth of the gap, since centred multipliers price
-better rays. Signs are free: where priors are zero some multipliers are negative, and with lambda >= 0 tables cost 3 %
-more. Under symmetries of the program one report of each orbit is priced, and rows are means over the orbits of places.
-The box is that of du Merle et al. 1999, Discrete Mathematics 194; its rule (3) is ours.
+The interior-point method (dense_program.py) solves it to a tenth of the gap, since centred multipliers price better
+rays. Signs are free: some multipliers are negative where priors are zero, and lambda >= 0 costs 3 % more. Under
+symmetries of the program one report of each orbit is priced, and rows are means over the orbits of places. The box is
+that of du Merle et al. 1999, Discrete Mathematics 194; its rule (3) is ours.
 """
 
 from __future__ import annotations
@@ -60,10 +60,9 @@ class VertexOptions:
 
 
 class VertexMaster:
-    """The linear program (1) over the columns so far, by HiGHS.
+    """The linear program (1) over the columns so far, by HiGHS; `scale` is the objective of the best constant report.
 
-    Its point is `x` (k,), empty before the first, and its multipliers are `dual` (n,) of the row sums and `multipliers`
-    (j,) of the side rows. `scale` is the objective of the best constant report; the resolution is 1e-9 of it.
+    `x` (k,) is its point, empty at first; `dual` (n,) multiplies the row sums, `multipliers` (j,) the side rows.
     """
 
     def __init__(
@@ -76,7 +75,6 @@ class VertexMaster:
         scale: float,
         options: VertexOptions = VertexOptions(),
     ) -> None:
-        """Take cost (n, m), the side rows, and the first columns with an attainable objective."""
         n, m = cost.shape
         self.options, self.rows, self.scale, self.objective = options, rows, scale, objective
         self.by_report = np.ascontiguousarray(cost.T)
@@ -93,16 +91,14 @@ class VertexMaster:
 
     @property
     def variables(self) -> int:
-        """Number of columns."""
         return len(self.costs)
 
     @property
     def constraints(self) -> int:
-        """Number of row sums and side rows."""
         return len(self.dual) + self.rows.size
 
     def tighten(self, margin: Vector) -> None:
-        """Lower the limits by margin (j,); bounds are those of the program itself."""
+        """Lower the limits by margin (j,); bounds still hold for the original limits."""
         self.limit = self.rows.limit - margin
         self._rebuild()
 
@@ -124,14 +120,12 @@ class VertexMaster:
         return self.x, self.dual
 
     def table(self) -> Vector:
-        """The table (n, m) of the point."""
         table = np.zeros(self.by_report.shape)
         used = np.flatnonzero(self.x)
         np.add.at(table, self.reports[used], self.rays[used] * self.x[used, None])
         return table.T.copy()
 
     def _rebuild(self) -> None:
-        """Make the model of HiGHS anew in the unit of the objective."""
         self._take_waiting()
         self._drop_expensive()
         n, k = len(self.dual), self.rows.size
@@ -162,7 +156,7 @@ class VertexMaster:
         self._master.add(np.hstack([self.rays[which], self.sides[which] / self._row_scale]), self.costs[which])
 
     def _take_waiting(self) -> int:
-        """Make the waiting rays columns, divided by their largest entries; returns their number."""
+        """Turn the waiting rays into columns, divided by their largest entries; returns their number."""
         if not self._waiting:
             return 0
         rays = np.concatenate([rays for rays, _ in self._waiting])
@@ -188,7 +182,7 @@ class VertexMaster:
         self.objective = float(self.costs @ self.x) + extra * self._unit
 
     def _optimum(self, time_limit: float, lower_bound: float) -> LinearSolution:
-        """The optimum by the current method; if that fails by the other, which is then the current one."""
+        """The optimum by the current method; if that fails, switch to the other."""
         gap = 1 - lower_bound / self.objective if self.objective > 0 else 1.0
         tolerance = min(self.options.tolerance, gap / self.options.gap_per_tolerance)
         for is_interior in (self.is_interior, not self.is_interior):
@@ -217,17 +211,12 @@ class BoxOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrustRegionRule:
-    """The growth of cores and the box around the multipliers; two rules, for priors without and with zeros. Guesses.
+    """The growth of cores and the box around the multipliers; one rule for positive priors, one for zeros. Guesses."""
 
-    shares: pairs (gap, share): down to this gap cores leave out this share of cost and multipliers. same, other:
-    factors on the width of a place whose multiplier was at the same end twice, or changed sides. shrink: factor on all
-    widths after a small gain.
-    """
-
-    shares: tuple[tuple[float, float], ...]
-    same: float
-    other: float
-    shrink: float
+    shares: tuple[tuple[float, float], ...]  # (gap, share): cores omit this share of cost down to this gap
+    same: float  # factor on the width of a place whose multiplier was at the same end twice
+    other: float  # the same if it changed sides
+    shrink: float  # factor on all widths after a small gain
 
 
 POSITIVE_PRIORS = TrustRegionRule(shares=((3e-2, 8e-2), (6e-3, 2e-2), (0.0, 4e-3)), same=1.5, other=0.7, shrink=0.6)
@@ -235,15 +224,11 @@ ZERO_PRIORS = TrustRegionRule(shares=((3e-2, 1e-2), (4e-3, 4e-3), (0.0, 1e-3)), 
 
 
 class BoxMaster:
-    """The linear program (2): columns rays (k, n) with their costs and reports, and the box around the centre (n,).
-
-    The centre is below all columns: no column has a negative price there, so that the box is never empty.
-    """
+    """The linear program (2): columns rays (k, n) with their costs and reports, and the box around the centre (n,)."""
 
     def __init__(
         self, pricer: WarmPricer, rule: TrustRegionRule, constant: float, options: BoxOptions = BoxOptions()
     ) -> None:
-        """Take the pricer, and the objective of the best constant report."""
         self.pricer, self.rule, self.constant, self.options = pricer, rule, constant, options
         n = pricer.cost.shape[1]
         self.rays, self.cost, self.report = np.empty((0, n)), np.empty(0), np.empty(0, np.int64)
@@ -263,17 +248,15 @@ class BoxMaster:
 
     @property
     def variables(self) -> int:
-        """Number of columns."""
         return len(self.cost)
 
     @property
     def constraints(self) -> int:
-        """Number of row sums."""
         return len(self.size)
 
     @property
     def estimate(self) -> float:
-        """An estimate of the bound that the multipliers of the centre prove."""
+        """An estimate of the bound that the multipliers at the centre prove."""
         return float(self.centre.sum())
 
     def add(self, rays: Vector, reports: Indices) -> None:
@@ -287,15 +270,11 @@ class BoxMaster:
         self.report = np.concatenate([self.report, reports])
 
     def move_box(self, *, is_first: bool) -> None:
-        """Centre the box at better multipliers, and adapt its widths (3), after the rays of `dual` were added.
-
-        The multipliers are lowered until no column has a negative price. Their sum estimates the bound, and if that is
-        better they are the next centre. A width grows if its multiplier was at the same end of the box twice, and
-        shrinks if it changed sides; all widths follow the gain relative to the master's promise.
-        """
+        """Centre the box at better multipliers and adapt its widths (3), after the rays of `dual` were added."""
         options, rule = self.options, self.rule
         # Multipliers that price no column negatively: their sum estimates the bound that they prove.
         lowered = self._below_columns(self.dual)
+        # New columns may have negative prices at the old centre; lowering it keeps the box from being empty.
         self.centre = self._below_columns(self.centre)
         # The gain is measured against the promise of the master, as in trust-region methods.
         promised = max(self.objective - self.estimate, RESOLUTION * self.constant)
@@ -312,7 +291,6 @@ class BoxMaster:
             self.centre = lowered
 
     def _below_columns(self, dual: Vector) -> Vector:
-        """Multipliers lowered until no column has a negative price."""
         is_negative = self.rays @ dual > self.cost
         return self.pricer.orbit_minimum(
             self.pricer.lower_duals(dual, self.rays[is_negative], self.report[is_negative])
@@ -336,17 +314,14 @@ class BoxMaster:
         return self.x, self.dual
 
     def solve_unboxed(self, gap: float, deadline: float) -> float:
-        """Find the mixture with the box open in effect; returns its objective.
-
-        Rows then sum to 1, and the table is private without repair.
-        """
+        """Find the mixture with the box open in effect, whose rows sum to 1; returns its objective."""
         # A box this wide never binds, and still keeps the program feasible.
         unit = max(float(np.abs(self.centre).mean()), RESOLUTION * self.constant)
         self.x, _, objective = self._weigh(np.full_like(self.centre, self.options.unboxed_width * unit), gap, deadline)
         return objective
 
     def _weigh(self, half: Vector, tolerance: float, deadline: float) -> tuple[Vector, Vector, float]:
-        """Mixture, multipliers and objective of (2), with half (n,) the box."""
+        """Mixture, multipliers and objective of (2); half (n,) is half the width of the box."""
         last = self.order[np.cumsum(self.size) - 1]  # a place of each orbit
         lower, upper = self.centre - half, self.centre + half
         # A row is a mean over an orbit, so its multiplier is the sum over the orbit.
@@ -367,12 +342,11 @@ class BoxMaster:
         return np.asarray(table.T / table.sum(axis=0)[:, None])
 
     def widen(self) -> None:
-        """Widen the boxes of the multipliers that are at their ends."""
         widest = self.options.widths[1]
         self.width = np.where(self.side == 0, self.width, np.minimum(self.options.widening * self.width, widest))
 
     def drop_expensive(self) -> None:
-        """Drop columns of least cost in the last mixture, except the first two of each report and newer ones."""
+        """Drop the columns with the smallest share of cost in the last mixture."""
         first, weighed = 2 * len(self.pricer.priced), len(self.x)
         if weighed <= self.options.max_columns * self.constraints:
             return

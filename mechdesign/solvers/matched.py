@@ -7,12 +7,12 @@ the logarithm of eps: for an expected distance, or for a true level,
 
 Mechanisms of different kinds are then equally private for the Euclidean metric, whatever they claim.
 
-For all tables every evaluation is an optimal design, so the next level follows from the power by which the expected
-distance fell between the last two (1), and two or three designs suffice. From above: the design at level g of the graph
-with expected distance at most the target gives, at up to k g, a mechanism that is private over all pairs. It is mixed
-with the best constant report until the target is met, since convex combinations of private mechanisms are private (2),
-then rounded and certified over all pairs at its true level. From below: multipliers of one level, scaled like the loss,
-bound the loss at any other level (3). The largest level found whose bound exceeds the target is below the least eps.
+For all tables every evaluation is an optimal design. The next level follows from the power by which the expected
+distance fell between the last two (1); two or three designs suffice. From above: a design at level g of the graph that
+meets the target is private over all pairs at k g or less. Convex combinations of private mechanisms are private, so it
+is mixed with the best constant report up to the target (2), rounded, and certified at its true level. From below:
+multipliers of one level, scaled like the loss, bound the loss at any other (3). The least eps exceeds every level whose
+bound exceeds the target.
 """
 
 from __future__ import annotations
@@ -141,10 +141,8 @@ def _match_at(problem: DesignProblem, family: Family, epsilon: float) -> Matched
 def find_crossing(
     falling: Callable[[float], float], start: float, least: float, most: float, accuracy: float
 ) -> float | None:
-    """The zero, in [least, most], of a falling function of ln eps, to an absolute accuracy; None if there is none.
-
-    It is bracketed from `start` by factors of 2 of eps.
-    """
+    """The zero in [least, most] of a falling function of ln eps, to an absolute accuracy; None without a zero."""
+    # One evaluation is a table or a design, and brentq starts by evaluating both ends of the bracket again.
     excess = functools.cache(falling)
     low = high = start
     while excess(high) > 0:
@@ -231,10 +229,8 @@ def effective_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | 
 def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
     """Enclose the least eps to about twice the gap, or the excess of the graph metric if that is larger.
 
-    The design is at its claimed_epsilon, nats per unit, certified over all pairs; its loss is the expected distance.
-    Figure epsilon_lower_bound, if proved: no mechanism that is private at this or less has the target distance. Cost:
-    two or three optimal designs, each started from the last, and some pricings; if these prove nothing, one or two
-    designs more.
+    The design is certified over all pairs at claimed_epsilon, in nats per unit; its loss is the expected distance. No
+    mechanism private at the figure epsilon_lower_bound or less meets the target. Cost: two to five optimal designs.
     """
     search = MatchedSearch(
         program=program,
@@ -247,6 +243,7 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
         message = "no mechanism within the distance was found: allow more time, or use fewer cells"
         raise SolverError(message, field="time-limit", value=targets.time_limit)
     level, design = search.nearest
+    # Pricing is much cheaper than the designs that follow where it proves nothing.
     excluded = search.level_excluded_by_pricing(level, design) or search.level_excluded_by_designs(level, design)
     mass, epsilon, share = _mixed_with_constant(program, design, level * program.excess)
     return Design(
@@ -304,7 +301,7 @@ class MatchedSearch:
         return min(max((first_loss - last_loss) / (last_level - first_level), least), most)
 
     def level_excluded_by_pricing(self, level: float, design: Design) -> float | None:
-        """A level whose bound, by the multipliers of a design at another, exceeds the target."""
+        """A level at which the multipliers of a design at another level prove a bound above the target."""
         target, trial = self.program.target, level
         for _ in range(_OPTIONS.max_pricings):
             problem = self.program.at(trial, graph=True)
@@ -318,7 +315,7 @@ class MatchedSearch:
         return None
 
     def level_excluded_by_designs(self, level: float, design: Design) -> float | None:
-        """A level whose own design has a bound above the target."""
+        """A level whose design has a bound above the target."""
         target = self.program.target
         for _ in range(_OPTIONS.max_designs):
             if self.budget.is_spent() or Stop(design.stopped).is_early:

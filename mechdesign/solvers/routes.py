@@ -85,14 +85,11 @@ Polish = Callable[[Task, CoupledBound, float, float], CoupledBound]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WholeRoute:
-    """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table satisfies it.
-
-    cap bounds the exponents of its kernels in nats; polish(task, bound, gap, seconds) improves a bound.
-    """
+    """The whole linear program by HiGHS, every limit lowered by a margin that grows until the table satisfies it."""
 
     method: Method
-    cap: float
-    polish: Polish | None = None
+    cap: float  # nats, of the exponents of its kernels
+    polish: Polish | None = None  # improves a bound
     name: str = "whole"
 
     def rejection_reason(self, task: Task) -> str | None:
@@ -142,15 +139,12 @@ class BlockOptions:
 
 @dataclass(kw_only=True, eq=False)
 class BlockRoute:
-    """Restricted programs by the block interior-point method, until no cut is left.
+    """Restricted programs by the block interior-point method, until no cut is left."""
 
-    first_cut (m, n): cuts to start with, next to those of the eikonal system. cut: the final cuts.
-    """
-
-    first_cut: NDArray[np.bool_] | None = None
+    first_cut: NDArray[np.bool_] | None = None  # (m, n): cuts at the start, next to those of the eikonal system
     options: BlockOptions = BlockOptions()
     name: str = "blocks"
-    cut: NDArray[np.bool_] | None = field(init=False, default=None)
+    cut: NDArray[np.bool_] | None = field(init=False, default=None)  # (m, n): the final cuts
 
     def rejection_reason(self, task: Task) -> str | None:
         return None
@@ -201,11 +195,7 @@ class BlockRoute:
     def _eikonal_cuts(
         self, task: Task, incumbent: Incumbent, budget: TimeBudget
     ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-        """The cuts (m, n) that the multipliers of the eikonal weight system call for, and these multipliers (n,).
-
-        No node is cut if the system is singular or too slow. Off grids a negative weight, as at crossings of short
-        roads, means that these multipliers mislead: the nodes nearest to the anchor are cut instead.
-        """
+        """Cuts (m, n) by the multipliers (n,) of the eikonal weight system, and these; no cuts if it fails."""
         distance, n = task.pricer.distance, task.problem.domain.size
         nothing = np.zeros(distance.shape, np.bool_), np.zeros(n)
         if distance.shape[0] != n or not budget.allows(TIME_MODEL.equations * n**3):
@@ -219,6 +209,7 @@ class BlockRoute:
         except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning, ValueError):
             return nothing
         cut = self._price(task, incumbent, multipliers)[0]
+        # Off grids a negative weight, as at crossings of short roads, means that these multipliers mislead.
         if weights is not None and weights.min() < 0:
             cut = distance <= self.options.near
         return cut, multipliers

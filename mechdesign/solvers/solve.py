@@ -83,9 +83,9 @@ def solve(
     on_progress : callable
         Called with a `Progress` after every round, iteration or block.
     bound : bool
-        True to compute a lower bound for a program that does not need one: eikonal weights (in the factored form by
-        default from 1,601 to 50,000 secrets), `QueryWeights`, `StatisticalDesign`, and for `Positions` the bound
-        between centres of cells.
+        True to compute a lower bound for a program that does not need one: eikonal weights, `QueryWeights`,
+        `StatisticalDesign`, and for `Positions` the bound between centres of cells. The factored form of weights
+        computes it by default from 1,601 to 50,000 secrets.
     options : md.factored.FactoredOptions
         Of the factored form of weights.
     verbose : bool
@@ -94,12 +94,12 @@ def solve(
     Returns
     -------
     xarray.Dataset
-        The mechanism. Attributes expected_loss and lower_bound enclose the optimum; with an `objective`, that and
-        lower_bound do, and `objective_of` names it. `stopped` is the reason for the end: "gap", "time", "interrupt"
-        (Ctrl-C; the result so far is certified), "precision" (no method has higher accuracy), "columns" (`Positions`
-        by weights of columns, the cheapest to `gap`), "search" (`StatisticalDesign`: no ray was found that gains more
-        than `gap`, which proves nothing). For the factored form it is "kappa" (the weights satisfy the claim to 2e-5)
-        or "rounds" (all are done) instead of "gap".
+        The mechanism. Attributes expected_loss and lower_bound enclose the optimum. If `objective_of` names another
+        objective, `objective` and lower_bound do. `stopped` is the reason for the end: "gap", "time", "interrupt"
+        (Ctrl-C; the result so far is certified) or "precision" (no method has higher accuracy). `Positions` by weights
+        of columns: "columns" (the cheapest to `gap`). `StatisticalDesign`: "search" (no ray was found that gains more
+        than `gap`; this proves nothing). Factored form: "kappa" (the weights satisfy the claim to 2e-5) or "rounds"
+        (all are done) instead of "gap".
 
     Raises
     ------
@@ -224,7 +224,6 @@ def rebuilt_program(name: str, problem: DesignProblem, parameters: Mapping[str, 
 
 
 def _solve_entry(entry: Entry, program: Program, targets: Targets) -> Design | xr.Dataset:
-    """The result of a program's solver, after the checks that hold for every program."""
     _check_options(targets, takes_bound=entry.takes_bound, takes_options=entry.takes_options)
     if not entry.large:
         _require_table(program)

@@ -4,8 +4,8 @@
 
 The extreme rays of the cone are spanning trees of tight constraints: along a tree edge g changes by e^{+d} or e^{-d}.
 A pivot takes the tree edge above a node whose subtree gains by moving, scales the subtree until the next constraint is
-tight, and hangs it there. It updates sums over subtrees along the two paths to the root, so it costs the size of the
-subtree and a scan of the nodes; the sums are computed afresh before the method ends. The ratio test looks at the edges
+tight, and hangs it there. It updates sums over subtrees along the two paths to the root. Its cost is the size of the
+subtree and a scan of the nodes. The sums are computed afresh before the method ends. The ratio test looks at the edges
 of the subtree; on a complete graph, at one minimum of products for every place of the smaller side.
 
 Cores. A tree is in the cone for any cost, so every pricing starts from the tree of the last. On a complete graph it may
@@ -25,9 +25,9 @@ Reductions. Push r = cost - dual from the leaves of any spanning tree to its roo
 
 where T is the sum of r(v) and all that v received. For g in the cone T g(v) is at least the handed amount times
 g(parent), since g(v) lies in [e^{-d}, e^{d}] g(parent). Where T < 0 and the parent cannot absorb it, and at the root,
-hand over nothing and reduce the dual at v by -T. The handed amount increases with T. So with dual less the largest
-reduction of any report every T is at least as large as before, and T at reduced nodes and at the root is 0 or more:
-with those multipliers no price is negative, whatever the trees are.
+hand over nothing and reduce the dual at v by -T. The handed amount increases with T. Take the dual less the largest
+reduction of any report. Then no T falls, and T at reduced nodes and at the root is 0 or more. Hence no price is
+negative with these multipliers, whatever the trees are.
 
 All compiled functions are in this file, because Numba's cache does not notice a change of a callee in another file.
 Kernels fill arrays of their callers and read module constants: compiled code takes no dataclasses, hence the many
@@ -382,8 +382,8 @@ def _add_along_path(v, root, value, mass, tree, number):  # type: ignore[no-unty
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _hang(at, inner, outer, joint, raising, tree):  # type: ignore[no-untyped-def]
     """Hang the subtree of `at` by its node `inner` at `outer`, over an edge of factor `joint`."""
-    # On the path from `inner` to `at` parent and child change places, so the sums below a node of it are those of the
-    # whole subtree less those below the node before.
+    # On the path from `inner` to `at` parent and child change places. The sums below a node of the path are then those
+    # of the whole subtree less those below the node before.
     parent, rises, grow, value, mass = tree.parent, tree.rises, tree.grow, tree.value, tree.mass
     all_value, all_mass = value[at], mass[at]
     v, up, step, rise = inner, outer, joint if raising else 1.0 / joint, raising
@@ -603,7 +603,6 @@ def _sum_subtrees(root, r, parent, grow, g, order, value, mass):  # type: ignore
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _fill_growth(root, parent, rises, graph, grow):  # type: ignore[no-untyped-def]
-    """Fill grow[v] = g(v)/g(parent) of the ray of a tree."""
     grow[:] = 1.0
     for v in range(parent.size):
         if v != root:
@@ -624,7 +623,6 @@ def _edge(v, up, graph):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _unlink(v, parent, child, following, before):  # type: ignore[no-untyped-def]
-    """Take v out of the list of its siblings."""
     if before[v] >= 0:
         following[before[v]] = following[v]
     else:

@@ -103,7 +103,7 @@ class WarmPricer:
         return np.asarray(np.min([values[symmetry] for symmetry in self.symmetries], axis=0))
 
     def _copy_to_orbits(self) -> None:
-        """Copy the trees of priced reports, renumbered, to the other reports of their orbits."""
+        # Only one report of an orbit is priced; the trees of the others are its tree, renumbered.
         trees = self.trees
         for symmetry in self.symmetries[1:]:
             for y in self.priced[symmetry[self.priced] != self.priced]:
@@ -124,7 +124,7 @@ class WarmPricer:
         return np.asarray((1 - smoothed) * own + smoothed * self.smooth(own))
 
     def weight(self, dual: Vector) -> Vector:
-        """The unit of a change of every multiplier."""
+        """The unit (n,) in which multipliers are changed."""
         return np.maximum(np.abs(dual), self.options.least_weight * self.smooth(np.abs(dual)))
 
     def set_cores(self, share: float) -> None:
@@ -152,7 +152,6 @@ class WarmPricer:
         self.trees.parent[y, far] = self.trees.beyond[y, far]
 
     def widen(self, reports: Indices) -> None:
-        """Make all places the core of these reports."""
         for y in reports:
             self._hang_at_extensions(y)
             self.trees.core[y] = self.trees.parent.shape[1]
@@ -170,7 +169,6 @@ class WarmPricer:
         return rays
 
     def _price_fixed(self, dual: Vector, reports: Indices) -> Vector:
-        """Rays (k, n) that minimise <cost - dual, g>, for a proof."""
         return self.price(dual, reports, Effort(self.options.proof_gain, 0.0, self.options.proof_steps, True))
 
     def reductions(self, dual: Vector) -> tuple[Vector, Vector]:
@@ -187,7 +185,6 @@ class WarmPricer:
         return parts.max(axis=0, initial=0.0), own
 
     def costs_of(self, rays: Vector, reports: Indices) -> Vector:
-        """<c_y, g> (k,) of rays (k, n)."""
         return np.asarray(np.einsum("ku,ku->k", rays, self.cost[reports]))
 
     def lower_duals(self, dual: Vector, rays: Vector, reports: Indices) -> Vector:
