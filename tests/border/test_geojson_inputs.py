@@ -226,7 +226,7 @@ def test_invalid_rings_are_repaired_and_reported(tmp_path, name):
     expected = md.geo.read_area(written(tmp_path, {"type": "MultiPolygon", "coordinates": valid}))
     assert mended.shape.symmetric_difference(expected.shape).area < 1e-9
     assert len(notes) == 1
-    assert "mended" in notes[0]
+    assert "repaired" in notes[0]
 
 
 def test_the_note_has_both_areas(tmp_path):
@@ -371,7 +371,7 @@ def test_ineffective_forbidden_area_is_reported(tmp_path):
     inside = md.geo.Area.box(12.5, 41.81, 12.5001, 41.8101)
     for forbidden in (swapped, md.geo.Area.box(2.0, 48.0, 2.1, 48.1), inside, md.geo.Area.box(12.0, 41.0, 12.51, 42.0)):
         area.grid(cell=1000.0, forbidden=forbidden, on_note=notes.append)
-    assert "longitude and latitude may be exchanged" in notes[0]
+    assert "longitude and latitude seem to be swapped" in notes[0]
     assert "lies elsewhere, between 48.0000 N and 48.1000 N" in notes[1]
     assert "between their centres" in notes[2]
     assert len(notes) == 3  # the last one forbids some

@@ -74,7 +74,7 @@ def test_numbers_beyond_a_scale_count_for_its_last_cell() -> None:
     assert beyond["secret"] == last["secret"] == 3
     assert (beyond.values == last.values).all()
     assert sampler.sample(at=[[-5.0]], rng=1)["secret"] == 0
-    with pytest.raises(md.errors.InputError, match="without a comma"):
+    with pytest.raises(md.errors.InputError, match="no thousands separator"):
         sampler.sample(at=[[85.0, 0.0]])
 
 

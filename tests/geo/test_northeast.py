@@ -65,7 +65,7 @@ def test_plane_level_is_lowered_by_stretch_and_cut():
     shares = [Fraction(s) * (1 + excess) / Fraction(g) for s, g in zip(stored, ground, strict=True)]
     assert all(1 - Fraction(1, 2**40) <= share <= 1 for share in shares)
     assert problem.parameters["geodesic_epsilon"] == ground.min()
-    with pytest.raises(InputError, match="no raster"):
+    with pytest.raises(InputError, match="either a varying epsilon or levels"):
         area_problem(far, epsilon=level, levels=level.raster, slope=1.0)
 
 

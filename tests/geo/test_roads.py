@@ -385,7 +385,7 @@ def test_synthetic_and_projected_networks_are_nowhere_on_earth(tmp_path, run_jso
     assert read_roads(*tables(tmp_path)).domain.describe() == {"kind": "points", "unit": "m"}
     path = md.save(designed(), tmp_path / "streets.nc")
     code, refused = run_json("sample", path, "--lon", 2.34, "--lat", 48.85)
-    assert (code, "does not say where on Earth" in refused["error"]["message"]) == (2, True)
+    assert (code, "has no position on Earth" in refused["error"]["message"]) == (2, True)
 
 
 def test_places_are_exact_or_snapped_first(tmp_path, run_json):

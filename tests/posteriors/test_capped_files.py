@@ -64,7 +64,7 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: 
     assert verify_table.faults_of(verify_table.read(tmp_path / "kept.json")) == []
     short = verify_table.read(tmp_path / "kept.json")
     short = short._replace(sums=[verify_table.ROW_SUM - 1] * 16)
-    assert any(fault.startswith("limits on discs are about rows") for fault in verify_table.faults_of(short))
+    assert any(fault.startswith("limits on discs need rows") for fault in verify_table.faults_of(short))
     if centres == "area":  # cells are those of a grid, whose sides are compared with the coordinates
         header = deepcopy(short.header)
         header["claim"]["domain"]["kind"] = "points"

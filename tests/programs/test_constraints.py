@@ -99,7 +99,7 @@ def test_user_affine_constraints_have_a_tight_bound() -> None:
     result = md.verify(mechanism)
     assert result.certified
     assert result.lower_bound_checked is None
-    assert result.lower_bound_reason == "it rests on constraints that a file cannot hold"
+    assert result.lower_bound_reason == "it depends on constraints that a file cannot hold"
 
 
 def facts_of(mechanism: xr.Dataset) -> dict[str, Any]:
@@ -127,7 +127,7 @@ def test_unstorable_constraints_hide_the_bound(run, tmp_path: Path) -> None:
     assert figures["lower_bound_reason"] == checked.lower_bound_reason
     file = md.save(forged, tmp_path / "forged.nc")
     said = " ".join(run("verify", file)[1].split())
-    assert "lower bound not checked: it rests on constraints that a file cannot hold" in said
+    assert "lower bound not checked: it depends on constraints that a file cannot hold" in said
     for name in ("table.csv", "table.json"):
         assert "lower_bound" not in joined_text(md.export(forged, tmp_path / name))
 

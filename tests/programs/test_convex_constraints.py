@@ -82,7 +82,7 @@ def test_bound_of_a_convex_constraint_closes(kind):
     checked = md.verify(mechanism)
     assert checked.certified
     assert checked.lower_bound_checked is None
-    assert checked.lower_bound_reason == "it rests on constraints that a file cannot hold"
+    assert checked.lower_bound_reason == "it depends on constraints that a file cannot hold"
 
 
 def test_one_tangent_is_enough_for_a_smooth_constraint():

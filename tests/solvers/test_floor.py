@@ -236,7 +236,7 @@ def test_weights_of_tables_and_of_factors_obey_a_limit() -> None:
 def test_too_many_factors_are_refused_with_an_estimate(monkeypatch) -> None:
     """Every row takes 0.2 s on the clock of the test, three passes 0.2 * 64 * 3 s, on several cores less."""
     clock = Clock()
-    monkeypatch.setattr(factored, "_FEW", 1)
+    monkeypatch.setattr(factored, "CONSTANTS", replace(factored.CONSTANTS, timed_rows=1))
     monkeypatch.setattr(factored, "time", clock)
     rows = factored.row_block
 

@@ -231,7 +231,7 @@ TAMPERED = {
     "mass of another type": ("mass", lambda m: m.assign(mass=m["mass"].astype(np.int64))),
     "edges of another type": ("edge_tail", lambda m: m.assign(edge_tail=m["edge_tail"].astype(np.float64))),
     "mass turned": ("mass", lambda m: m.assign(mass=m["mass"].transpose())),
-    "schema": ("schema", attribute("schema", lambda text: text.replace("/1", "/2"))),
+    "schema": ("schema", attribute("schema", lambda text: text.replace("/2", "/3"))),
 }
 
 
@@ -325,7 +325,7 @@ def test_bound_on_own_constraints_is_hidden() -> None:
     own = md.programs.Constrained(problem=PROBLEMS["graph"], constraints=[lambda table: table[0, 1] <= 0.2])
     found = verify(solve(own))
     assert (found.certified, found.lower_bound_checked) == (True, None)
-    assert found.lower_bound_reason == "it rests on constraints that a file cannot hold"
+    assert found.lower_bound_reason == "it depends on constraints that a file cannot hold"
 
 
 def test_multipliers_that_are_no_numbers_prove_no_bound() -> None:
