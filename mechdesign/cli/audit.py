@@ -49,9 +49,7 @@ class AuditExtra(Protocol):
         ...
 
     @property
-    def rule_parameters(self) -> tuple[str, ...]:
-        """Names of the parameters of a rule."""
-        ...
+    def rule_parameters(self) -> tuple[str, ...]: ...
 
     def check_picture(self, path: Path, *, overwrite: bool) -> None:
         """Raise InputError if the picture cannot be drawn, before any work."""

@@ -74,7 +74,6 @@ def compare(
 
 
 def _check_output(output: Path | None, *, curve: bool, overwrite: bool) -> None:
-    """Raise InputError if the output cannot be written."""
     from mechdesign.output.comparison_files import CURVES, TABLES, check_table_target
     from mechdesign.output.export import PAGE_WRITER, PICTURE_WRITER
 
@@ -98,7 +97,6 @@ def _table(
     overwrite: bool,
     as_json: bool,
 ) -> None:
-    """One row a mechanism."""
     from mechdesign.output import text_tables as printing
     from mechdesign.output.compare import ComparisonRow, best_private, bounded, each_mechanism, row_of
     from mechdesign.output.comparison_files import write_rows

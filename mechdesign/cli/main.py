@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def _exit_code() -> int:
-    """The exit code of the command, its errors printed. Raises: KeyboardInterrupt where it was interrupted."""
+    """Run the command, print its error and return its exit code; KeyboardInterrupt if it was interrupted."""
     try:
         return _run()
     except MechdesignError as error:
@@ -63,7 +63,7 @@ def _exit_code() -> int:
 
 
 def _run() -> int:
-    """Run the command that the command line names; its exit code. Raises whatever the command raises."""
+    """Run the command and return its exit code; errors of Typer become those of this package."""
     import typer
 
     from mechdesign.base.progress import progress
@@ -87,6 +87,7 @@ def _run() -> int:
         raise refused from error
     if code == INTERRUPTED:  # Typer turns a KeyboardInterrupt into this code silently
         raise KeyboardInterrupt
+    # A closed pipe or a full disk must fail here, where it becomes an exit code, not at the end of the process.
     if sys.stdout is not None:
         sys.stdout.flush()
     return code if isinstance(code, int) else 0

@@ -28,9 +28,9 @@ def named_problem(
 ) -> DesignProblem:
     """The problem of a metric with a uniform prior, for a table of `secrets` rows.
 
-    euclidean: epsilon in nats per unit, unit, and either grid (AxB, AxBxC or A cells, the last axis fastest) with cell,
-    or places and reports, CSV files of coordinates; loss, squared by default. discrete: epsilon in nats; loss,
-    zero-one.
+    The metric euclidean takes epsilon in nats per unit, unit, and a loss, squared by default. It also takes either grid
+    (AxB, AxBxC or A cells, the last axis fastest) with cell, or places and reports, CSV files of coordinates. The
+    metric discrete takes epsilon in nats, and a loss, zero-one by default.
     """
     if metric not in SETTINGS:
         remedy = "use one of " + ", ".join(SETTINGS)

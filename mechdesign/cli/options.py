@@ -29,7 +29,7 @@ def _reader(read: Callable[[str], float]) -> Callable[[Any], Any]:
         try:
             return read(text)
         except ValueError as error:
-            # Typer takes a ValueError, as an InputError is, for its own, and fails to print what is not UTF-8.
+            # InputError is a ValueError, which Typer would print itself, and fail on text that is not UTF-8.
             raise typer.BadParameter(f"{error}, got {visible(text)}") from error
 
     return number

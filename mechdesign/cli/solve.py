@@ -57,7 +57,7 @@ class SolveExtra(Protocol):
 
     @property
     def files(self) -> tuple[Path | None, ...]:
-        """The input files that --crs may be of."""
+        """Input files to which --crs may apply."""
         ...
 
     def limit(self, problem: DesignProblem, inputs: InputOptions) -> Constraint | None:
@@ -89,14 +89,13 @@ class SolveRequest:
     explain: bool
 
     def check(self) -> None:
-        """Refuse a program, its options and targets that do not fit, before the problem is built."""
+        """Raise InputError for a program, options or targets that do not fit, before the problem is built."""
         from mechdesign.solvers.solve import check_targets
 
         self._program_class()
         check_targets(self.gap, self.time_limit)
 
     def build(self) -> Program:
-        """The program of the problem that the file and its parameters give."""
         from mechdesign.errors import InputError
         from mechdesign.programs.constrained import Constrained
         from mechdesign.programs.optimal import Optimal
@@ -113,7 +112,6 @@ class SolveRequest:
         return self._program_class()(problem, **self._program_options())
 
     def run(self, program: Program, on_progress: Callable[[Progress], None]) -> xr.Dataset:
-        """The certified mechanism of the program."""
         from mechdesign.solvers.choose import FACTORED_SOLVER
         from mechdesign.solvers.solve import solve as solve_program
 
@@ -135,7 +133,6 @@ class SolveRequest:
         return {name: value for name, value in options.items() if value is not None}
 
     def _program_class(self) -> Callable[..., Program]:
-        """The class of the program."""
         from mechdesign.errors import InputError
         from mechdesign.solvers.solve import SOLVERS
 

@@ -33,7 +33,7 @@ def parse_box(words: str) -> list[float]:
 
 
 def positive_number(word: str, name: str) -> float:
-    """The positive number that a word of an option is."""
+    """Parse a word of an option as a positive number."""
     from mechdesign.base.validation import positive
 
     try:
@@ -43,7 +43,7 @@ def positive_number(word: str, name: str) -> float:
 
 
 def parse_place(first: str | None, rest: list[str]) -> list[float] | None:
-    """The numbers of --at X Y: the first word, and what follows on the command line; None where there are none."""
+    """The numbers of --at X Y, from the first word and the rest of the command line; None without numbers."""
     words = rest if first is None else [first, *rest]
     try:
         numbers = [number for word in words for number in number_list(word)]

@@ -57,17 +57,17 @@ Maker = Callable[[], xr.Dataset]
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
-    """Figures of one mechanism, None where one does not exist; losses in loss units, distance in units of length.
+    """Figures of one mechanism, None where one does not exist. Losses are in loss units, distances in units of length.
 
-    claimed_epsilon, effective_epsilon: nats per unit (nats for randomized response); the latter is the largest
-    log-ratio per unit over all pairs for a Euclidean metric, else claimed_epsilon times ratio. ratio: the largest
-    log-ratio over the distance of the problem's metric, or of the mechanism's own where it is tuned to
-    `matched_distance`. epsilon_lower_bound: no mechanism that is private below it has the matched distance. rank of the
-    channel: below the number of secrets, no number of reports identifies their distribution. asymptotic_mse, in squared
-    units: reports times the mean squared error of the estimated distribution, in the dual Sobolev norm H^-1 at the
-    prior; None where the rank is too low, both beyond 1,600 secrets. position_loss: to the true position, uniform in
-    its cell. claim_over: "cells" or "positions", whose levels and ratio are those of the claim; row_ratio, of the rows,
-    may be above 1, since only their means over a spline are drawn.
+    Both claimed_epsilon and effective_epsilon are in nats per unit (randomized response: nats). For a Euclidean metric
+    the effective one is the largest log-ratio per unit over all pairs. For others it is claimed_epsilon times ratio.
+    The ratio is the largest log-ratio over the claimed distance, that of the mechanism where it is tuned to
+    `matched_distance`. No mechanism that is private below epsilon_lower_bound has the matched distance. If the rank of
+    the channel is below the number of secrets, no number of reports identifies their distribution. The asymptotic_mse
+    is the number of reports times the mean squared error of the estimated distribution. It is in squared units, in the
+    dual Sobolev norm H^-1 at the prior, and None if the rank is too low. Beyond 1,600 secrets both are None. The
+    position_loss is to the true position, uniform in its cell. Levels and ratio are of the claim over claim_over,
+    "cells" or "positions". A row_ratio may exceed 1 for positions, which draw from spline means of rows.
     """
 
     mechanism: str
@@ -92,7 +92,6 @@ class ComparisonRow:
         return self.claim_over != POSITIONS and self.ratio <= AT_CLAIM
 
     def to_json(self) -> dict[str, Any]:
-        """The figures by name."""
         return asdict(self)
 
 
@@ -104,7 +103,7 @@ def makers(
     frequency_oracles: bool = False,
     positions: bool = False,
 ) -> dict[str, Maker]:
-    """The mechanisms of `compare` by row name; frequency_oracles, positions: with those."""
+    """The functions that make the mechanisms of `compare`, by row name."""
     if problem.matched_distance is not None:
         optimal = partial(solve, MatchedOptimal(problem=problem), gap=gap, time_limit=time_limit)
         return matched_families(problem) | {"optimal": optimal}
@@ -142,6 +141,7 @@ def each_mechanism(
     only: rows to make. A design that Ctrl-C ended is the last.
     """
     check_targets(gap, time_limit)
+    # `only` may name a row of either optional kind.
     known = makers(
         problem,
         gap=gap,
@@ -162,6 +162,7 @@ def each_mechanism(
         if on_progress is not None:
             on_progress(f"{count} of {len(names)}: {name}")
         try:
+            # The first row is made even without time, so that a comparison is never empty.
             if count > 1 and time.monotonic() > ends:
                 raise UnsuitableError("left out", field="time_limit", value=time_limit)
             mechanism = mine[name] if name in mine else known[name]()
@@ -229,13 +230,13 @@ def compare(
 
 
 def rows(results: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[ComparisonRow]:
-    """The rows of mechanisms that were made for one problem; those that do not fit have none."""
+    """The rows of the mechanisms of one problem, without those that do not fit it."""
     tables = {name: mechanism for name, mechanism in results.items() if isinstance(mechanism, xr.Dataset)}
     return bounded([row_of(name, mechanism, problem) for name, mechanism in tables.items()], tables)
 
 
 def bounded(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Dataset]) -> list[ComparisonRow]:
-    """The rows of `row_of` with the best lower bound that was proved, where it holds, and that of epsilon."""
+    """Add the lower bound of epsilon to every row, and the best proved bound of the loss where it holds."""
     attrs = [mechanisms[row.mechanism].attrs for row in rows]
     of_the_loss = [a for a in attrs if "lower_bound" in a and "objective" not in a]  # not of another objective
     bound = max((float(a["lower_bound"]) for a in of_the_loss), default=None)
@@ -243,6 +244,7 @@ def bounded(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Dataset])
     complete = []
     for row in rows:
         full = replace(row, epsilon_lower_bound=epsilon)
+        # A mechanism that breaks the claim may have less loss than the bound.
         if bound is not None and row.is_private_between_cells:
             gap = relative_gap(row.loss, bound, constant_loss(mechanisms[row.mechanism]))
             full = replace(full, lower_bound=bound, gap=gap)

@@ -22,7 +22,7 @@ CURVES = (".nc", ".csv", ".tex")
 
 
 def check_table_target(path: str | Path, kinds: Sequence[str] = TABLES, *, overwrite: bool = False) -> Path:
-    """The path, if a table can be written there, of one of the kinds."""
+    """Return the path if a table of one of the kinds can be written there."""
     target = check_target(path, overwrite=overwrite)
     if target.suffix.lower() not in kinds:
         raise InputError(f"must end in one of {', '.join(kinds)}", field="output", value=target.name)
@@ -49,7 +49,7 @@ def save_curve(curve: xr.Dataset, path: str | Path, *, overwrite: bool = False) 
 
 
 def _write(target: Path, rows: Sequence[Mapping[str, Any]], head: list[str], lines: list[list[str]]) -> Path:
-    """Rows with all their digits, or in LaTeX, by the package booktabs, the lines that people read."""
+    """Write rows with all digits, or for .tex `lines`, which need the LaTeX package booktabs."""
     suffix = target.suffix.lower()
     if suffix == ".json":
         text = json_text(rows)

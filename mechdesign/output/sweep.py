@@ -93,7 +93,6 @@ class CurvePoint:
         return scale is not None and scale > self.scale * AT_CLAIM
 
     def to_json(self) -> dict[str, Any]:
-        """The figures by variable name."""
         flat = {figure.name: getattr(self, figure.name) for figure in fields(self)}
         stopped, baselines = flat.pop("stopped"), flat.pop("baselines")
         for name, figures in baselines.items():
@@ -201,7 +200,7 @@ def curve_points(curve: xr.Dataset) -> list[CurvePoint]:
 
 
 def curve_rows(points: Sequence[CurvePoint]) -> list[dict[str, Any]]:
-    """The points as JSON and CSV have them, without figures that no point has."""
+    """Rows for JSON and CSV, without figures that no point has."""
     rows = [point.to_json() for point in points]
     present = [name for name in rows[0] if any(row[name] is not None for row in rows)]
     return [{name: row[name] for name in present} for row in rows]

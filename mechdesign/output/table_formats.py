@@ -1,8 +1,8 @@
 """Tables of mechanisms in CSV, JSON and Parquet, for programs that do not have this package.
 
 Every format has the same `Content`: comments (claim, units, losses, checksum of the source, sizes), coordinates, edges
-of the claim, masses row by row; the claim can be checked from these. A text ends in a line with the SHA-256 of every
-byte before it.
+of the claim and masses. The claim can be checked from these. A text ends in a line with the SHA-256 of all bytes
+before.
 
 CSV: one line per (secret, report); all else is in FILE.csv-metadata.json, the JSON below without points and masses.
 
@@ -164,9 +164,10 @@ def plane_of(stored: MechanismFile) -> Plane:
 
 @contextmanager
 def _sealed_text(path: Path, before: str, after: str) -> Iterator[TextIO]:
-    """A new text file (UTF-8, line feeds), whose last line becomes the SHA-256 of all bytes before it."""
+    """Open a new text file (UTF-8, line feeds), and end it with a line of the SHA-256 of all bytes before."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         yield stream
+    # The digest is of the bytes on disk, so the last line follows after the text is closed.
     digest = file_sha256(path)
     with path.open("ab") as ending:
         ending.write(f"{before}{digest}{after}\n".encode())
@@ -223,7 +224,7 @@ def _write_object(content: Content, path: Path, more: Mapping[str, Any], lists: 
 
 
 def write_parquet(content: Content, path: Path) -> None:
-    """Write one table. Raises: SizeError where its columns do not fit in memory."""
+    """Write one table, or raise SizeError if its columns do not fit in memory."""
     import pyarrow as pa
     from pyarrow import parquet
 

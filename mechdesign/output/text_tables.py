@@ -50,7 +50,7 @@ Block = str | Mapping[str, object] | TextTable
 
 
 def show(document: Any, blocks: Iterable[Block], *, as_json: bool) -> None:
-    """The document as JSON, or its blocks: sentences, listings of names and values, tables and notes."""
+    """Print the document as JSON, or its blocks: sentences, listings of names and values, tables and notes."""
     if as_json:
         print_json(document)
         return
@@ -70,26 +70,26 @@ def show(document: Any, blocks: Iterable[Block], *, as_json: bool) -> None:
 
 
 def show_file(written: Path, *, as_json: bool) -> None:
-    """The document of a command that wrote a file and has nothing else to say."""
+    """Print the name of a written file."""
     show({"file": str(written)}, [Note(f"wrote {written}")], as_json=as_json)
 
 
 def width() -> int:
-    """The columns there are for standard output."""
+    """The number of columns of standard output."""
     if not (os.environ.get("COLUMNS") or (sys.stdout is not None and sys.stdout.isatty())):
         return _UNLIMITED
     return shutil.get_terminal_size().columns
 
 
 def say(text: str) -> None:
-    """A sentence or several on stdout."""
+    """Print wrapped text on stdout."""
     clear()
     for line in _wrap(text, _room()):
         print(line)
 
 
 def listing(lines: Mapping[str, object]) -> None:
-    """Names and values on stdout, a line each; empty ones are left out."""
+    """Print names and values on stdout, a line each, without empty values."""
     clear()
     shown = {visible(name): visible(value) for name, value in lines.items() if value not in (None, "", [])}
     indent = max(map(len, shown), default=0) + 2
@@ -101,7 +101,7 @@ def listing(lines: Mapping[str, object]) -> None:
 def print_table(
     head: Sequence[str], rows: Iterable[Sequence[str]], *, groups: Iterable[Sequence[int]] | None = None
 ) -> None:
-    """A `TextTable` on stdout. In a wide table heads are broken at spaces to the width of their figures."""
+    """Print a `TextTable` on stdout. A wide table breaks its heads at spaces to the width of their figures."""
     clear()
     columns = [[visible(cell) for cell in column] for column in zip(*rows, strict=True)]
     heads = [[visible(name)] for name in head]
@@ -143,7 +143,7 @@ def _wrap(text: str, room: int) -> list[str]:
 
 
 def note(text: str) -> None:
-    """A line on stderr."""
+    """Print a line on stderr."""
     clear()
     if sys.stderr is not None:
         print(visible(text), file=sys.stderr)
@@ -159,7 +159,7 @@ def where_possible(what: str, compute: Callable[[], Figure], otherwise: Figure) 
 
 
 def print_json(document: Any) -> None:
-    """One JSON document on stdout."""
+    """Print one JSON document on stdout."""
     clear()
     print(json_text(document))
 
@@ -170,7 +170,7 @@ def json_text(document: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Convert a value to types of JSON."""
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):

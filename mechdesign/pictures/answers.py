@@ -1,8 +1,8 @@
 """Pictures of mechanisms whose reports are not places of their domain: answers of queries, released numbers.
 
-Over a grid of two axes: the likeliest answer and the expected loss at every place, and P(y|u) of the most reported
-answers as maps over u; with secrets named, bars of their rows. Over one axis: P(y|u) as an image with the cheapest
-answer as a line, and a few rows below it.
+A grid of two axes has maps of the likeliest answer and of the expected loss. Further maps over u show P(y|u) of the
+most reported answers, or, with secrets named, bars show their rows. One axis has P(y|u) as an image, the cheapest
+answer as a line, and a few rows below.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def axis_label(axis: str, unit: str) -> str:
 
 
 def lines_over(path: str | Path | None, domain: Domain) -> list[NDArray[np.float64]]:
-    """Lines (k, 2) in the unit of the domain, those that come near its places; none without a path."""
+    """The lines (k, 2) near the places of a domain, in its unit; an empty list without a path."""
     if path is None:
         return []
     if domain.plane is None:
@@ -132,7 +132,7 @@ def place_words(domain: Domain, place: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ground:
-    """The cells of a grid, or the nodes of a network of streets, that values are drawn on; over, lines (k, 2) above."""
+    """The cells of a grid, or the nodes of streets, on which values are drawn; `over` has lines (k, 2) above them."""
 
     domain: Domain
     streets: Edges | None = None
@@ -176,6 +176,7 @@ class Ground:
             placed: dict[str, Any] = {"origin": "lower", "extent": self.extent, "aspect": "equal"}
             return axes.imshow(self.image(values), interpolation="nearest", **placed, **style)
         points = self.domain.points
+        # NaN ends a line after every edge, so that one artist draws all streets.
         ends = points[np.column_stack([self.streets.tail, self.streets.head])]
         lines = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
         axes.plot(*lines.T, color=_BLANK, linewidth=1.0, zorder=1)
@@ -196,7 +197,7 @@ def ground_of(domain: Domain, streets: Edges | None = None, over: Sequence[NDArr
 
 
 def furnish(axes: Axes, ground: Ground, title: str) -> None:
-    """Title, labels, degrees where the domain stands on Earth, the lines over it and a scale bar."""
+    """Draw title, labels, degrees if the domain lies on Earth, the lines over it and a scale bar."""
     domain = ground.domain
     axes.set_title(title, loc="left", fontsize=9)
     axes.set_xlabel(axis_label("x", domain.unit))
@@ -219,6 +220,7 @@ def _in_degrees(axes: Axes, ground: Ground) -> None:
     assert plane is not None
     middle = np.array([[left, (bottom + top) / 2], [right, (bottom + top) / 2]])
     longitude, latitude = plane.backward(middle)
+    # Longitudes begin again at -180 east of 180 degrees.
     east = _round_degrees(longitude[0], longitude[1] + 360 * (longitude[1] < longitude[0]))
     at = plane.forward(east, np.full(len(east), latitude.mean()))[:, 0]
     axes.set_xticks(at, labels=_degree_labels((east + 180) % 360 - 180))
@@ -236,6 +238,7 @@ def _round_degrees(low: float, high: float) -> NDArray[np.float64]:
 
 
 def _degree_labels(degrees: NDArray[np.float64]) -> list[str]:
+    # 1e-9: a step of 0.1 that rounding made smaller still has one decimal.
     digits = max(-math.floor(math.log10(float(np.diff(degrees).max(initial=1e-9)) * (1 + 1e-9))), 0)
     return [f"{value:.{digits}f}" for value in degrees]
 

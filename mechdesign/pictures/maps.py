@@ -1,9 +1,9 @@
 """Maps of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display.
 
-Over two axes: the level eps(u), times the scale of the metric, and the prior, each where it varies; the expected loss
-or, where the file has them, excess and rings of its diagnosis; and P(.|u) at a few secrets, on one logarithmic colour
-scale down to 10^-5 of the maximum. Over one axis these are lines, along streets dots at the nodes; masked cells are
-grey. Headings give the probability of the true place and the radius that holds 95 % of the reports.
+Two axes have maps of the level eps(u), times the scale of the metric, and of the prior, each if it varies. A map of the
+expected loss follows, or excess and rings if the file has a diagnosis. Then come P(.|u) at a few secrets, on one
+logarithmic colour scale down to 10^-5 of the maximum. One axis has lines, streets have dots at their nodes; masked
+cells are grey. Headings give the probability of the true place and the radius that holds 95 % of the reports.
 Source: Koufogiannis & Pappas 2016, Figures 2 and 3 (density; rows at points of high, medium and low density).
 """
 
@@ -75,9 +75,9 @@ def plot_mechanism(
     mechanism : xarray.Dataset
         A table or a factored mechanism.
     secrets : sequence of int
-        Up to 9 places whose rows are drawn. By default three: of the highest, median and lowest prior among nodes, or
-        among cells at least a third as deep in the domain as the deepest; under a uniform prior the nearest to the
-        middle, the farthest from it and one half-way.
+        Up to 9 places whose rows are drawn. By default three: those of the highest, median and lowest prior, among
+        nodes, or among cells at least a third as deep in the domain as the deepest. Under a uniform prior they are
+        the nearest to the middle, the farthest from it and one half-way.
     over : str or Path
         A GeoJSON file in degrees whose lines are drawn on a domain on Earth.
 
@@ -120,7 +120,6 @@ def plot_mechanism(
 
 
 def _panels(mechanism: xr.Dataset, ground: Ground, places: list[int], rows: Array, names: list[str]) -> list[Panel]:
-    """The level, the prior, the losses or the diagnosis, and the rows."""
     colours = import_optional("matplotlib.colors", "plot")
     points, top = ground.domain.points, float(rows.max())
     panels = setting_maps(mechanism, ground)
@@ -153,6 +152,7 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
     if varies(prior):
         deep = np.arange(domain.size)
         if ground.streets is None:
+            # Rows near the border are cut off by it, and would not be typical.
             ring = rings(domain)
             deep = np.flatnonzero(ring >= ring.max() / 3)
         ranked, words = deep[np.argsort(prior[deep], kind="stable")][::-1], ("high", "median", "low")
@@ -164,7 +164,7 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
 
 
 def _rows(mechanism: xr.Dataset, places: list[int]) -> Array:
-    """P(y|u) (b, n) of the secrets asked for, 0 where no report stands."""
+    """P(y|u) (b, n) of b secrets, 0 at places that are not reports."""
     if MechanismFile.read(mechanism).report_cells is None:
         raise UnsuitableError("only reports that are secrets, or answers, have a map", field="reports")
     return over_places(mechanism, drawn_rows(mechanism, places))
@@ -192,7 +192,7 @@ def _line_figure(mechanism: xr.Dataset, domain: Domain, places: list[int], rows:
 
 
 def row_words(domain: Domain, u: int, row: Array) -> str:
-    """Of P(.|u) (n,) over the places of the domain: how likely u is, and the radius that holds 95 % of the reports."""
+    """The probability of u in its row P(.|u) (n,), and the radius that holds 95 % of the reports, in words."""
     away = np.sqrt(((domain.points - domain.points[u]) ** 2).sum(axis=1))
     return f"true {words_of(domain).reported} {probability(row[u])}, {_radius_words(away, row, domain.unit)}"
 
@@ -206,7 +206,7 @@ def over_places(mechanism: xr.Dataset, rows: Array) -> Array:
 
 
 def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
-    """The same of a table over its own places, under the prior, with the range over the places; "" for factors."""
+    """The mean of `row_words` under the prior, with the range over the places; "" for factors."""
     if "mass" not in mechanism:
         return ""
     table = over_places(mechanism, drawn_rows(mechanism))
@@ -221,9 +221,10 @@ def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
 
 
 def _radius_words(distance: Array, chance: Array, unit: str) -> str:
-    """The least r among the distances with 95 % of the probability within r. Arrays of one shape; any sum."""
+    """The smallest distance within which 95 % of the probability lies, in words. Arrays of one shape, any sum."""
     order = np.argsort(distance, axis=None, kind="stable")
     far, mass = distance.ravel()[order], np.cumsum(chance.ravel()[order])
+    # 1e-12: rounding of the cumulated sum must not move a radius that holds exactly 95 % outwards.
     radius = float(far[np.searchsorted(mass, SHARE * mass[-1] * (1 - 1e-12))])
     shown, word = (radius / 1000, "km") if unit == "m" and radius >= 1000 else (radius, unit_word(unit))
     return f"{percent(SHARE)} within {shown:.3g} {'units' if unit == '1' else word}"

@@ -71,6 +71,7 @@ def draw_map(
     furnish(axes, ground, title)
     if marks is not None:
         circles: dict[str, Any] = {"marker": "o", "markersize": 9, "markerfacecolor": "none", "zorder": 3}
+        # White within black: visible on every colour of a map.
         for colour, width in (("black", 2.6), ("white", 1.4)):
             axes.plot(*marks.T, linestyle="", color=colour, markeredgewidth=width, **circles)
     if label:
@@ -114,7 +115,7 @@ def draw_rows(axes: Axes, at: Array, rows: Iterable[Array], names: Iterable[str]
 
 
 def laid_out(ground: Ground, panels: Sequence[Panel], panel: float = 2.7) -> Figure:
-    """The figure of panels in reading order, up to three in a row; maps of grids are `panel` inches wide."""
+    """Draw panels in reading order, up to three in a row, on maps of grids `panel` inches wide."""
     columns = min(len(panels), 2 if len(panels) == 4 else 3)
     rows = math.ceil(len(panels) / columns)
     wide, high = ground.size(max(panel, _FEW if columns < 3 else 0))
@@ -125,7 +126,7 @@ def laid_out(ground: Ground, panels: Sequence[Panel], panel: float = 2.7) -> Fig
 
 
 def entitle(figure: Figure, result: xr.Dataset, claim: str, *last: str) -> None:
-    """The heading: the problem, with a prior that is uniform and has no panel, the claim, the metric, and `last`."""
+    """Add the heading: the problem, a uniform prior, which has no panel, the claim, the metric, and `last`."""
     uniform = ", uniform prior" if "prior" in result and not varies(result["prior"].values) else ""
     first = problem_sentence(result, result.sizes["secret"]) + uniform
     sentences = "\n".join(filter(None, (first, claim, metric_sentence(result), *last))).split("\n")
@@ -146,7 +147,7 @@ def levels_of(result: xr.Dataset, domain: Domain) -> tuple[Array, str]:
 
 
 def drawn_secrets(secrets: Sequence[int], size: int) -> list[int]:
-    """Place numbers whose rows are drawn."""
+    """The checked numbers of the secrets whose rows are drawn."""
     numbers: list[int] = checked_secrets(secrets, size).tolist()
     if len(numbers) > MOST_ROWS:
         raise InputError(f"at most {MOST_ROWS} rows are drawn", field="secret", value=len(numbers))
@@ -154,7 +155,7 @@ def drawn_secrets(secrets: Sequence[int], size: int) -> list[int]:
 
 
 def tidy(axes: Axes) -> None:
-    """A grid behind the curves, and no frame above and to the right."""
+    """Draw a grid behind the curves, and no frame above and to the right."""
     axes.grid(visible=True, which="major", color="0.9", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

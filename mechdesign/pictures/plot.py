@@ -1,9 +1,9 @@
 """Plot: the picture of a sweep, and pictures as files. maps.py draws a mechanism, panels.py a diagnosis.
 
-A sweep. Above, the loss against the privacy level: the certified interval [lower_bound, loss] of the optimum, and every
-baseline at its effective level, hollow where that breaks its claim, with an arrow where it continues left of the axis.
-Below, the distance of certified mechanisms from the lower bound, in percent. Levels are scales of the metric; the top
-axis has nats per unit, for metrics with one level or a smallest one.
+A sweep shows above the loss against the privacy level, with the certified interval [lower_bound, loss] of the optimum.
+Every baseline stands at its effective level. It is hollow where it breaks its claim. An arrow shows that it continues
+left of the axis. Below is the distance of certified mechanisms from the lower bound, in percent. Levels are scales of
+the metric; the top axis has nats per unit, for metrics with one level or a smallest one.
 """
 
 from __future__ import annotations
@@ -95,6 +95,7 @@ def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
     at, loss, bound = (curve[name].values for name in ("scale", "loss", "lower_bound"))
     axes.axhline(curve.attrs["constant_loss"], color="0.5", linestyle=":", label="best constant report")
     broken = False
+    # In reverse, so that the first baselines lie on top; `plot_sweep` reverses the legend again.
     for name in reversed(list(curve_points(curve)[0].baselines)):
         baseline, level = curve[f"{name}_loss"].values, curve[f"{name}_effective_scale"].values
         breaks = level > at * AT_CLAIM
@@ -113,6 +114,7 @@ def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
         axes.set_yscale("log")
         axes.set_ylim(shown.min() / 2, shown.max() * 2)
     if broken:
+        # An empty curve, for the legend alone.
         axes.plot([], [], color="0.3", marker="o", linestyle="", markerfacecolor="white", label="breaks its claim")
     what, unit = loss_words(curve.attrs["loss"], curve["loss"].attrs["units"])
     axes.set_ylabel(f"mean {what}" + (f" ({unit})" if unit else ""))
@@ -124,6 +126,7 @@ def _draw_leaving(axes: Axes, level: NDArray[np.float64], loss: NDArray[np.float
     sorted_level, sorted_loss = level[order], loss[order]
     if not sorted_level[0] < low:
         return
+    # Interpolated between logarithms, as both axes may be; a loss of 0 has none.
     known = sorted_loss > 0
     at = math.exp(np.interp(math.log(low), np.log(np.maximum(sorted_level[known], _LEAST)), np.log(sorted_loss[known])))
     axes.plot([low], [at], color=colour, marker="<", markersize=7, linestyle="", clip_on=False, gid="leaves the axis")
@@ -182,7 +185,6 @@ def _draw_nats(axes: Axes, curve: xr.Dataset) -> None:
 
 
 def _tick(axis: Axis, **ticks: Any) -> None:
-    """Plain numbers at the powers of a base."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(**ticks))
@@ -191,7 +193,7 @@ def _tick(axis: Axis, **ticks: Any) -> None:
 
 
 def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path to draw to, if matplotlib is there, the suffix is .png, .pdf or .svg and `check_target` allows it."""
+    """Return the path if matplotlib is installed, the suffix is .png, .pdf or .svg and `check_target` allows it."""
     import_optional("matplotlib.figure", "plot")
     target = check_target(path, overwrite=overwrite)
     if target.suffix.lower() not in KINDS:
@@ -271,7 +273,7 @@ PICTURES = ResultWriter(suffixes=KINDS, check_target=check_plot_target, save=sav
 
 
 def _figure(result: object, secrets: Sequence[int] | None, over: str | Path | None) -> Figure:
-    """The picture of a result. Raises: VerificationError where a Dataset contradicts itself."""
+    """The picture of a result; VerificationError if a Dataset contradicts itself."""
     from matplotlib.figure import Figure
 
     schema = result.attrs.get("schema") if isinstance(result, xr.Dataset) else type(result).__name__

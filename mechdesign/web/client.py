@@ -73,7 +73,7 @@ _POSITIONS = """\
 
 
 def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path of a folder to write, if nothing stands there, or, with `overwrite`, a folder that this wrote."""
+    """Return the path if nothing exists there, or, with `overwrite`, if it is a folder of client files alone."""
     target = Path(path)
     try:
         mode = target.lstat().st_mode
@@ -114,11 +114,14 @@ def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool
                 stream.write(content)
                 stream.flush()
                 os.fsync(stream.fileno())
+        # mkdtemp makes a folder for its owner alone; a web server must read it. Only setting the umask returns it.
         umask = os.umask(0)
         os.umask(umask)
         beside.chmod(0o777 & ~umask)
+        # Checked again, right before the rename: another process may have written there.
         if check_folder(target, overwrite=overwrite).exists():
             old = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name}.", suffix=".old"))
+            # mkdtemp finds a free name, but Windows cannot rename onto a folder.
             old.rmdir()
             target.replace(old)
         beside.replace(target)
@@ -127,6 +130,7 @@ def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool
             old.replace(target)
         raise unwritten(target, error) from error
     finally:
+        # The old folder is removed only if a folder stands at its place.
         for left in (beside, old):
             if left is not None and (left is beside or target.exists()):
                 shutil.rmtree(left, ignore_errors=True)
@@ -220,7 +224,7 @@ def folder_contents(
     cells: int,
     nouns: Words = CELLS,
 ) -> dict[str, bytes]:
-    """Files of the folder by name, except a page; own: words of its README; nouns: names of its secrets."""
+    """Files of the folder by name, except its page; `own` has words of its README, `nouns` those for its secrets."""
     embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
     script = embedded + join_modules("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {PUBLIC} }};\n"
     words = {
@@ -250,11 +254,12 @@ def _rename_nouns(text: str, nouns: Words) -> str:
     names |= {"Positions": nouns.truths.capitalize()}
     parts = re.split(r'(```.*?```|`[^`]*`|"[a-z]+"|\$cells)', text, flags=re.DOTALL)  # code stands at odd numbers
     parts[::2] = [re.sub(r"\b(positions?|Positions|cells?)\b", lambda at: names[at[0]], part) for part in parts[::2]]
+    # "a cell" has become "a interval".
     return re.sub(r"\b([Aa]) (?=interval)", r"\1n ", "".join(parts))
 
 
 def join_modules(home: str) -> str:
-    """The modules in one, without imports and exports; home, where it finds its table."""
+    """Join the modules without imports and exports; `home` is the one that finds the table."""
     return "\n".join(package_script(f"web/device/{name}") for name in (*_BEFORE, home, *_AFTER))
 
 

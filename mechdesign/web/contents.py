@@ -70,15 +70,17 @@ class Arrays:
     def place(self, values: NDArray[Any], **attributes: Any) -> dict[str, Any]:
         """Append an array; its dtype, shape and start, and its further attributes."""
         data = np.ascontiguousarray(values, values.dtype.newbyteorder("<")).tobytes()
+        # A typed array of JavaScript must start at a multiple of its item size, at most 8 bytes.
         start = self._size + -self._size % 8
         self._parts += [bytes(start - self._size), data]
         self._size = start + len(data)
         return {"dtype": values.dtype.str.lstrip("<>|="), "shape": list(values.shape), "start": start, **attributes}
 
     def packed(self, contents: dict[str, Any]) -> bytes:
-        """The length of `contents` (uint32), these in JSON, then at a multiple of 8 bytes the arrays; compressed."""
+        """Compress the length of `contents` (uint32), their JSON, and at a multiple of 8 bytes the arrays."""
         text = json.dumps(contents, allow_nan=False, separators=(",", ":")).encode()
         before = len(text).to_bytes(4, "little") + text
+        # Without a time, so that the same mechanism gives the same page.
         return gzip.compress(b"".join([before, bytes(-len(before) % 8), *self._parts]), 6, mtime=0)
 
 
@@ -91,7 +93,8 @@ def headline(stored: MechanismFile, checked: Verification) -> str:
     value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
     if checked.lower_bound_checked:
         gap = relative_gap(value, float(attrs["lower_bound"]), 0.0) if value > 0 else 0.0
-        if not has_other_objective(stored):  # which a page does not find again
+        # sentence.js states no bound of another objective, and both headlines must agree.
+        if not has_other_objective(stored):
             parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
     return join_sentences([stopped_sentence(stored, attrs.get("stopped"), gap), *parts])
 
@@ -155,7 +158,7 @@ def _unit(variable: xr.Variable) -> dict[str, str]:
 
 
 def near_rows(stored: MechanismFile, count: int) -> NDArray[np.int64]:
-    """The likeliest secret and those nearest to it by edges, `count` of them at most, ascending."""
+    """The likeliest secret and those nearest to it by edges, at most `count`, ascending."""
     edges = stored.edges
     first = int(np.argmax(stored.mechanism["prior"].values))
     beside: list[list[int]] = [[] for _ in range(stored.domain.size)]
@@ -173,7 +176,7 @@ def near_rows(stored: MechanismFile, count: int) -> NDArray[np.int64]:
 
 
 def plain(value: object) -> str | int | float:
-    """An attribute as JSON has it."""
+    """Convert an attribute to a type of JSON."""
     if isinstance(value, (int, np.integer)):
         return int(value)
     return float(value) if isinstance(value, (float, np.floating)) else str(value)

@@ -48,7 +48,7 @@ DIFFERENCES = ("index", "target", "inner", "tail", "ahead", "units", "first", "f
 
 
 def packed(stored: MechanismFile, certificate: Certificate, about: dict[str, str | float]) -> bytes:
-    """The bytes of a proved mechanism; about: texts of its header. SizeError beyond the limits of this file."""
+    """Pack a proved mechanism, with the texts `about` in its header; SizeError beyond the limits of this module."""
     domain = stored.domain
     mechanism = stored.mechanism
     header: dict[str, Any] = {
@@ -135,7 +135,7 @@ def _factor_numbers(stored: MechanismFile) -> dict[str, Any]:
 
 
 def _factors(stored: MechanismFile) -> dict[str, NDArray[Any]]:
-    """The arrays of factors; edges of one direction in turn, whose lengths resemble each other."""
+    """The arrays of factors. Edges of one direction follow one another: their similar lengths compress well."""
     metric, columns = stored.factors.metric, stored.factors.columns
     tail, head = np.minimum(metric.tail, metric.head), np.maximum(metric.tail, metric.head)
     order = np.lexsort((tail, head - tail))

@@ -55,7 +55,7 @@ class Page:
 
 
 def check_page_target(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path, if a page can be written there."""
+    """Return the path if a page can be written there."""
     target = check_target(path, overwrite=overwrite)
     if target.suffix.lower() not in SUFFIXES:
         raise InputError("unknown kind of page", field="page", value=target.name, remedy="use a name ending in .html")
@@ -131,7 +131,7 @@ def page_text(
     title: str | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> str:
-    """The HTML of `save_page`. Raises: as `save_page`."""
+    """The HTML of `save_page`, with the same errors."""
     schema = visible(result.attrs.get("schema") if isinstance(result, xr.Dataset) else type(result).__name__)
     if schema not in PAGES:
         raise InputError(
@@ -174,7 +174,7 @@ SHOWN: Registry[Schema] = Registry("schemas of pages", {**MECHANISMS, SWEEP.name
 
 
 def proof_script() -> str:
-    """The program that proves a page, after what it shares with the client: what reads and draws, under one name."""
+    """The program that proves a page, after the modules of the client that it uses, under the name `device`."""
     device = "\n".join(package_script(f"web/device/{name}.mjs") for name in _DEVICE)
     wrapped = f"const device = (() => {{\n{device}\nreturn {{ {_SHARED} }};\n}})();\n"
     return "\n".join([wrapped, *(package_script(f"web/browser/proof/{name}.js") for name in _PROOF)])

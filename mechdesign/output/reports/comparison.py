@@ -106,7 +106,6 @@ def lattice_words(problem: DesignProblem) -> Words:
 
 
 def _caption(problem: DesignProblem, shown: Sequence[str]) -> str:
-    """The problem, and a legend of the figures that are shown."""
     legend = dict(_LEGEND)
     legend["effective_epsilon"] = (
         "effective eps: the largest log-ratio per unit of distance between any two secrets."

@@ -66,13 +66,14 @@ def proved(mechanism: xr.Dataset) -> Verification:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SolveReport:
-    """Figures of one mechanism; None where one does not exist. Losses in loss units.
+    """Figures of one mechanism, None where one does not exist. Losses are in loss units.
 
-    gap: relative to the objective, where the program names one in objective_of, else to the loss; remapped_gap: to the
-    remapped loss of a factored mechanism. within_cell_error: the mean loss of snapping to cell centres; position_loss:
-    to the true position; cell_lower_bound: of that loss for mechanisms that are private between cell centres; price:
-    the objective above it, relative. peak_mb: peak resident memory in 10^6 bytes. claimed_epsilon, effective_epsilon:
-    nats per unit, where there is one level. beside: further figures by name.
+    The gap is relative to the objective if objective_of names one, else to the loss. The remapped_gap is relative to
+    the remapped loss of a factored mechanism. A within_cell_error is the mean loss of snapping to cell centres, and
+    position_loss the loss to the true position. For mechanisms that are private between cell centres, cell_lower_bound
+    bounds it, and price is the relative excess of the objective over this bound. Peak resident memory, peak_mb, is in
+    10^6 bytes. Both claimed_epsilon and effective_epsilon are in nats per unit, if there is one level. Further figures
+    are in beside.
     """
 
     mechanism: xr.Dataset
@@ -113,7 +114,6 @@ class SolveReport:
 
     @classmethod
     def of(cls, mechanism: xr.Dataset, checked: Verification, *, seconds: float, file: Path | None) -> SolveReport:
-        """The report of a mechanism that took so many seconds, and was saved to a file."""
         attrs, parameters = mechanism.attrs, json.loads(mechanism.attrs["parameters"])
         claimed = None if attrs.get("claimed_epsilon") is None else float(attrs["claimed_epsilon"])
         effective = checked.effective_epsilon
@@ -169,7 +169,6 @@ class SolveReport:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The figures by name, those beside them last."""
         hidden = ("mechanism", "verification", "beside")
         figures = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in hidden}
         return {**figures, **self.beside}

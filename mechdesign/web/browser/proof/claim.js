@@ -75,6 +75,7 @@ function* claimFaults({ claim, domain, points, unit, edges, whole }) {
 function overLimit(points, discrete, limit) {
   const [p, q] = times(limit, limit);
   if (discrete) return ([a, b]) => a * a * q > p * b * b;
+  // Denominators of doubles are powers of 2: with the largest one all coordinates are integers.
   const fine = points.flatMap((axis) => Array.from(axis, (at) => exactly(at)[1])).reduce((a, b) => (a > b ? a : b));
   const whole = points.map((axis) => Array.from(axis, (at) => exactly(at)).map(([a, b]) => (a * fine) / b));
   const [scale, under] = [p, q * fine * fine];

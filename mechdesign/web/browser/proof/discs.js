@@ -58,7 +58,10 @@ function sharesOf(words) {
 /** The share under the counts of the file that keeps a limit if each count is off by up to a factor, either way. */
 function designedShare({ share, wrong_by: wrong }) {
   const [[a, b], [c, d]] = [sharesOf(share), sharesOf(wrong).map((k) => k * k)];
+  // Counts times k inside and 1 / k outside multiply the odds by k^2 = c / d: the share s that becomes a / b solves
+  // s c / (s c + (1 - s) d) = a / b.
   const [over, under] = lowest(a * d, b * c - (c - d) * a);
+  // A longer fraction is rounded down: a smaller share keeps the limit.
   return under < PARTS ? [over, under] : lowest((over * (PARTS - 1n)) / under, PARTS - 1n);
 }
 
@@ -143,6 +146,7 @@ function* capFaults(page, mass) {
           compared++;
           const share = Number(inside) / Number(all);
           if (share > worst.share) worst = { share, report: y, disc, byArea: cells > 0, posterior: joint.map((part) => Number(part) / Number(all)) };
+          // inside / all <= limit, for a factor times living / total, without a division.
           if (inside * limit[1] * (lift ? BigInt(total) : 1n) > all * limit[0] * living) {
             const [{ one }, shape] = [nounsOfPage(page), shapeOf(page)];
             const what = cells ? `${one} ${disc[0]} and others have` : `${article(shape)} ${shape} with ${one} ${disc[0]} has`;

@@ -31,6 +31,7 @@ function bitLength(value) {
 function expLower(length) {
   if (!(Number.isFinite(length) && length >= 0)) throw new RangeError(`an edge cannot be ${length} nats long`);
   const [p, q] = exactly(Math.min(length, VACUOUS));
+  // x is below 2^-4: the terms of the Taylor series shrink fast, and each squaring loses about one binary digit.
   const halvings = BigInt(bitLength((p + q - 1n) / q) + 4);
   const x = (p << WORKING_BITS) / (q << halvings);
   let term = 1n << WORKING_BITS;
@@ -44,7 +45,7 @@ function expLower(length) {
   return [total >> BigInt(drop), Number(WORKING_BITS) - drop];
 }
 
-/** Whether a 2^s > R b: whether a exceeds e^length b beyond doubt, for [R, s] of `expLower`. */
+/** True if a 2^s > R b, for [R, s] of `expLower`. As R 2^-s <= e^length, false proves a <= e^length b. */
 function exceeds(a, [factor, shift], b) {
   return shift >= 0 ? a << BigInt(shift) > factor * b : a > (factor << BigInt(-shift)) * b;
 }

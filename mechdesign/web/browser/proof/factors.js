@@ -115,6 +115,7 @@ function* factorEdges(factors, sums, { tail, head, length }, worst) {
     const units = factors.unitsOf(factors.inner[u], factors.inner[v]);
     const [p, q] = exactly(Math.min(length[e], LONGEST));
     const slack = (p << BigInt(STEP_BITS)) / q - BigInt(factors.step) * BigInt(units);
+    // An edge that the integer metric lacks proves nothing: both of its inequalities count as broken.
     const wrong = units < 0 ? 2 : brokenWays(bounds, slack, sums[u], sums[v]);
     result.broken += wrong;
     if (wrong && result.faults.length === 0) {

@@ -48,6 +48,7 @@ function centreLoss(page, mass) {
   const judge = lossOf(page);
   if (!judge) return undefined;
   const [around, prior] = [places(page, "around_row"), array(page, "prior")];
+  // The quadratic B-spline at the middle of a cell has the weights 1/8, 6/8, 1/8 on each axis.
   const [weights, reports] = [[1, 6, 1].flatMap((a) => [1, 6, 1].map((b) => (a * b) / 64)), mass.length / prior.length];
   let total = 0;
   for (let u = 0; u < prior.length; u++) {
@@ -66,7 +67,7 @@ function priorFaults(prior) {
   return fits ? [] : [{ text: `the prior sums to ${sum}` }];
 }
 
-/** The objective of the program of a page: its name and its value at the table, undefined if they are not known here. */
+/** The objective of the program of a page, { words, value }; each undefined if it is not known here. */
 function objectiveFound(page, { expected_loss: loss, losses }) {
   const mean = (prior) => prior.reduce((sum, p, u) => sum + p * losses[u], 0);
   const known = {
@@ -92,6 +93,7 @@ function figureFaults(page, figures) {
   };
   for (const name of ["expected_loss", "ratio"]) {
     compare(name, attribute(page, name), figures[name]);
+    // With a claim about positions the file has the ratio of its rows, and `ratio` of `verify` is that of positions.
     const shown = name === "ratio" ? (verified.row_ratio ?? verified.ratio) : verified[name];
     if (shown !== null && shown !== attribute(page, name) && !agree(shown, attribute(page, name))) {
       faults.push({ text: `${name}: the page states ${shown}, the file ${attribute(page, name)}` });

@@ -13,6 +13,7 @@ function* apart(cells, { tail, head, length: lengths }, over) {
     near[tail[e]].set(head[e], nats);
     near[head[e]].set(tail[e], nats);
   }
+  // An edge joins every pair, and the lengths of edges are compared already.
   if (near.every((others) => others.size === count - 1)) return [];
   const order = cells.map((_, u) => u).sort((u, v) => compareCells(cells[u], cells[v]));
   for (let i = 0; i < count; i++) {
@@ -25,6 +26,7 @@ function* apart(cells, { tail, head, length: lengths }, over) {
       for (const w of between(u, last.get(way), near[v])) {
         if (!path.has(w) || !near[v].has(w)) continue;
         const nats = path.get(w) + near[v].get(w);
+        // One path within the distance is enough; the next place between may give a shorter one.
         if (over([nats, fine], u, v)) continue;
         length = nats;
         break;

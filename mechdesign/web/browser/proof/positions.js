@@ -119,6 +119,7 @@ function gentlePatch(patch, z, quarters) {
   const one = 1n << LEVEL_BITS;
   if (z.length === 4 && gentle(patch, [z.slice(0, 2), z.slice(2)], one)) return true;
   const fine = weightedSums(patch, CHAIKIN);
+  // 8: levels of quarters are times 4, and slopes on half a side are half as large.
   return ENDS.every(([i, j], q) => gentle(block(fine, i, j, 3), quarters[q], 8n * one));
 }
 
@@ -131,6 +132,7 @@ function weightedSums(matrix, weights) {
 
 /** True if the gradient of the spline of p (3, 3) has coefficients at most those of the spline times z / one (2, 2). */
 function gentle(p, z, one) {
+  // Bezier coefficients of degree 2, times their binomials 1, 2, 1 and times 2, so that all are integers.
   const value = ([a, b, c]) => [a + b, 4n * b, b + c];
   const slope = ([a, b, c]) => [2n * (b - a), 2n * (c - a), 2n * (c - b)];
   const both = (across, upward) => {
@@ -143,6 +145,7 @@ function gentle(p, z, one) {
   for (let a = 0; a < 4; a++) {
     for (let c = 0; c < 4; c++) {
       let [x, y, t] = [0n, 0n, 0n];
+      // Products with polynomials of degree 1: of the gradient with 1, of the value with the level.
       for (const [k, m] of ENDS) {
         const [i, j] = [a - k, c - m];
         if (i < 0 || i > 2 || j < 0 || j > 2) continue;

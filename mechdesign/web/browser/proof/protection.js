@@ -91,6 +91,8 @@ class Setting {
     if (!this.domain.plane) return [1n, 1n];
     const reach = this.points[0].reduce((far, x, u) => Math.max(far, Math.hypot(x, this.points[1][u])), 0);
     const corner = this.domain.cell ? Math.hypot(...this.domain.cell) / 2 : 0;
+    // On a sphere a circle at distance t has radius sin t, on the plane t: t / sin t = 1 + t^2/6 + 7 t^4/360 + ... Nowhere
+    // is WGS 84 more curved than the sphere of its minor axis.
     const t = ((reach + corner) * (1 + 2 ** -50) * METRES[this.domain.unit]) / MINOR_AXIS;
     if (t > 0.8) throw new RangeError("the area is too wide for a plane");
     const [p, q] = times(exactly(((t * t) / 6) * (1 + (t * t) / 8)), [(1n << 40n) + 1n, 1n << 40n]);
@@ -213,11 +215,12 @@ class Setting {
 
   // --- positions ---
 
-  /** e^(eps within + rounding), and around the holes of an area what the rows there have. */
+  /** e^(eps within + rounding), and around the holes of an area the factor of the rows there. */
   *#ofPositions(within) {
     const name = Object.keys(LEVELS).find((each) => has(this.page, each));
     const varies = this.placed.kind === "eikonal";
     const rate = varies ? exactly(array(this.page, name).reduce((a, b) => Math.max(a, b), 0)) : this.placed.rate;
+    // Without the percent that ROUNDED adds: else a correct sentence would be refused.
     const path = Math.exp(double(times(rate, this.stretch)) * within + this.placed.rounding / 1.01);
     const words = "The factor of the sentence is at least e^(D + r) of the claim about positions, for two at the distance of the sentence.";
     if (this.whole) return { factor: path, words };
@@ -229,6 +232,7 @@ class Setting {
   *#leaving(within) {
     const { cell, shape } = this.domain;
     const most = times(times(exactly(within), this.stretch), [(1n << 40n) + 1n, 1n << 40n]);
+    // Smaller squares bound the factor more closely, so the finest that is affordable decides.
     for (const parts of CUTS) {
       const side = cell[0] / parts;
       const sizes = shape.map((count) => parts * count);
@@ -347,6 +351,7 @@ function nearSteps(sides, shape, most, open) {
   const total = widths.reduce((a, b) => a * b, 1);
   const whole = sides.map(exactly);
   const steps = [];
+  // The origin has the middle number, and opposite displacements lie on either side of it.
   for (let number = (total + 1) / 2; number < total; number++) {
     const step = [];
     let rest = number;
@@ -356,6 +361,7 @@ function nearSteps(sides, shape, most, open) {
     }
     const gaps = step.map((k) => Math.max(Math.abs(k) - 1, 0));
     const square = gaps.reduce((sum, gap, k) => sum + (gap * sides[k]) ** 2, 0);
+    // Doubles decide far from the bound, exact fractions within 1e-9 of it.
     if (square > about ** 2 * (1 + 1e-9)) continue;
     if (square > about ** 2 * (1 - 1e-9)) {
       let exact = [0n, 1n];
@@ -394,6 +400,7 @@ function shortestPaths(neighbours, source, limit = Infinity) {
       if (least === i) break;
       swap(i, (i = least));
     }
+    // An older entry of a place that was reached by a shorter path since.
     if (distance > distances[place]) continue;
     for (const [other, length] of neighbours[place]) {
       const through = distance + length;

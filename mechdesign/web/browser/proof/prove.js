@@ -25,6 +25,7 @@ function* prove(page, { all = false, around } = {}) {
   if (claims && placedOf(page))
     yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 0.96);
   if (claims && capsOf(page).length) yield* part(proveCaps(page, outcome), "comparing discs", 0.96, 0.97);
+  // The factor follows from rows and a claim that are proved, so it is computed last.
   if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "computing the factor of the sentence", 0.97, 1);
   if (claims) {
     outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.figures));

@@ -21,6 +21,7 @@ function regionFaults({ header, seals }) {
     const [a, b] = [BigInt(down) * sides[0][0] * sides[1][1], BigInt(right) * sides[1][0] * sides[0][1]];
     const under = sides[0][1] * sides[1][1];
     const square = ((p << 48n) ** 2n * (a * a + b * b)) / (24n * q * under) ** 2n;
+    // A scale is floor(2^48 level_unit |step| / 24), compared by its square.
     const root = BigInt(header.length_scales[k]);
     require(root * root <= square && square < (root + 1n) ** 2n, `length scale ${k} is not the length of its step`);
   }
@@ -43,6 +44,7 @@ function secretLevels({ header: { shape, margin, domain }, arrays: { level } }) 
 async function sealsOf(bytes, map) {
   const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(12, true);
   const text = new TextDecoder().decode(bytes.subarray(16, 16 + size)); // the header as it was written
+  // Numbers are copied as the header spells them: JSON.stringify may spell them otherwise, which changes the digest.
   const written = (name, value) => new RegExp(`[{ ]"${name}": (${value})[,}]`).exec(text)?.[1];
   const [number, list] = ["[-+.0-9e]+", "\\[[^\\]]*\\]"];
   const kinds = { cell: list, cells: list, level_unit: number, origin: list, plane: "\\{[^}]*\\}", stencil: number };

@@ -17,6 +17,7 @@ function figure(value, up = null, digits = 4) {
   const exponent = Math.floor(Math.log10(Math.abs(value))) - digits + 1;
   // 10 ** exponent may be 0 in doubles
   const scaled = exponent > -300 ? (exponent < 300 ? value * 10 ** -exponent : value / 10 ** exponent) : value * 1e300 * 10 ** (-exponent - 300);
+  // A figure that rounding in doubles moved off an integer by 1e-12 is not rounded to the next one.
   let near = Math.round(scaled);
   if (up !== null && Math.abs(scaled - near) > 1e-12 * Math.abs(scaled)) near = up ? Math.ceil(scaled) : Math.floor(scaled);
   const shown = Number(`${near}e${exponent}`);
@@ -149,6 +150,7 @@ function boundWords(page, { value, format }) {
   if (objective > 0 && gap > QUOTED_GAP) return "";
   const rivals = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
   const end = objective > 0 ? ` (gap ${percent(gap, true)}).` : ".";
+  // To true positions a squared distance has the variance of a cell on top, whatever the mechanism: so has its bound.
   const added = loss === "squared" && at !== null && !placed ? (value - objective) * (1 - 1e-12) : 0;
   const best = `mechanism ${rivals} does better than ${format(bound + added, false)}${end}`;
   if (loss !== "distance" || at === null || placed) return `No ${best}`;
