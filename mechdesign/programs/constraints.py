@@ -202,10 +202,7 @@ class ErrorCap(RowConstraint):
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimedLimit(Constraint):
-    """A limit that a mechanism claims next to its privacy: exported, stated in reports, and verified in integers.
-
-    All limits of a program are solved by one `LimitSolver`, so their rows need not be listed.
-    """
+    """A limit that a mechanism claims next to its privacy; one `LimitSolver` solves all limits of a program."""
 
     @abstractmethod
     def for_problem(self, problem: DesignProblem) -> Self:

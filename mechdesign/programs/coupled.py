@@ -29,15 +29,12 @@ from mechdesign.programs.program import EXPECTED_LOSS, Program
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SideRows:
-    """Side rows G P <= h + s t over tables (n, m) flattened row by row.
+    """Side rows G P <= h + s t over tables (n, m) flattened row by row."""
 
-    matrix G (k, n m); limit h (k,); share s (k,), >= 0; names (k,), of the rows in errors.
-    """
-
-    matrix: sp.csr_array
-    limit: NDArray[np.float64]
-    share: NDArray[np.float64]
-    names: Sequence[str]
+    matrix: sp.csr_array  # G (k, n m)
+    limit: NDArray[np.float64]  # h (k,)
+    share: NDArray[np.float64]  # s (k,), >= 0
+    names: Sequence[str]  # (k,): of the rows in errors
 
     @property
     def size(self) -> int:
@@ -58,11 +55,9 @@ class SideRows:
         return self.matrix @ table.ravel()
 
     def excess_up(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The excess (k,) of a table (n, m) over the limits, rounded up; 0 for none, and on rows with a share.
-
-        It holds for any table whose entries differ from `table` by half a unit in the last place: the rounding of a sum
-        of j products is at most (j + 1) 2^-53 times the sum of their absolute values.
-        """
+        """The excess (k,) of a table (n, m) over the limits, rounded up; 0 on rows with a share."""
+        # It holds for any table whose entries differ from `table` by half a unit in the last place. The rounding of a
+        # sum of j products is at most (j + 1) 2^-53 times the sum of their absolute values.
         terms = np.diff(self.matrix.indptr)
         size = abs(self.matrix) @ np.abs(table.ravel()) + np.abs(self.limit)
         excess = self.values(table) - self.limit + (terms + 6) * 2.0**-52 * size

@@ -1,7 +1,7 @@
 r"""Curvature of the metric eps^2 |dx|^2, and the local weights of the eikonal kernel.
 
 In n dimensions let R be the scalar curvature of the conformal metric g = eps^2 |dx|^2. A geodesic ball's volume element
-is r^{n-1} (1 - Ric r^2 / 6), so the integral of e^{-d(u, y)} over y is c_n (1 - (n + 1) R / 6) to first order, with
+is r^{n-1} (1 - Ric r^2 / 6). To first order the integral of e^{-d(u, y)} over y is then c_n (1 - (n + 1) R / 6), with
 c_n = 2, 2 pi, 8 pi for n = 1, 2, 3 (the integral of e^{-|x|}). Hence K w = 1 is solved to first order by
 
     w(y) = (eps^n |cell| / c_n) (1 + (n + 1) R / 6)   =   eps^{n-2} (-excess) |cell| / c_n

@@ -60,23 +60,17 @@ TableOfEpsilon = Callable[[DesignProblem, float], NDArray[np.float64]]
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """Mechanisms with one parameter: table(problem, eps) is P_eps (n, m), with rows that sum to 1.
-
-    nats: eps is in nats, a claim of local privacy; else in nats per unit of length. followed: noise is followed beyond
-    the domain, which limits its width.
-    """
+    """Mechanisms with one parameter: table(problem, eps) is P_eps (n, m), with rows that sum to 1."""
 
     name: str
     table: TableOfEpsilon
-    nats: bool = False
-    followed: bool = False
+    nats: bool = False  # True: eps is in nats, a claim of local privacy; else in nats per unit of length
+    followed: bool = False  # True: noise is followed beyond the domain, which limits its width
 
     def metric(self, domain: Domain, epsilon: float) -> Metric:
-        """The metric of the claim at `epsilon`."""
         return Discrete(epsilon=epsilon) if self.nats else Euclidean(epsilon=epsilon, unit=domain.unit)
 
     def unit(self, domain: Domain) -> str:
-        """The unit of eps."""
         return "nats" if self.nats else f"nats per {unit_word(domain.unit)}"
 
     def epsilons(self, domain: Domain) -> tuple[float, float, float]:

@@ -5,9 +5,9 @@ r"""The smallest worst-case loss over secrets, for any prior.
 
 Source: the maximum over secrets in place of the mean; for the discrete metric Kairouz et al. 2014.
 Known: by duality the value is the largest that the optimal program takes under any prior; the prior that attains it is
-least favourable. If a group of symmetries acts transitively on the secrets and keeps metric and loss, the uniform prior
-is least favourable: the discrete metric with 0/1 loss gives randomized response. The problem's own prior only enters
-the expected loss that is reported.
+least favourable. Suppose that for any two secrets a symmetry of metric and loss maps one to the other. Then the uniform
+prior is least favourable. The discrete metric with 0/1 loss gives randomized response. The problem's prior enters only
+the reported expected loss.
 """
 
 from __future__ import annotations

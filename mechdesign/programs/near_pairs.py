@@ -32,10 +32,7 @@ def near_edges(edges: Edges, domain: Domain, stencil: int = STENCIL) -> Edges:
 
 
 def near_pairs(problem: DesignProblem) -> DesignProblem:
-    """The problem with near pairs alone; its edges are among those of `problem`.
-
-    Raises: UnsuitableError where the domain is not a grid of at most two axes that near pairs connect.
-    """
+    """The problem with near pairs alone, on a grid of one or two axes; its edges are among those of `problem`."""
     domain = problem.domain
     if not isinstance(problem.metric, Euclidean) or domain.kind != "grid" or domain.dimension > 2:
         message = "near pairs stand for all pairs of a Euclidean metric on a grid of one or two axes"

@@ -80,12 +80,7 @@ class QueryWeights(Program):
 
     @cached_property
     def sources(self) -> list[tuple[int, NDArray[np.int64]]]:
-        """The smaller source sets, each once, with its answer.
-
-        Of the places of a label: those at least t nats from any other label; those at least t nats from all others but
-        one; those whose shortest edge is at least a quantile. Every place at the border alone, if these fill at most
-        half the kernel.
-        """
+        """The smaller source sets, each once, with its answer."""
         n, m = self.distances.shape
         room = (MOST_ENTRIES // (n * m) - 2 - len(SHARES)) // 2
         step = max(1, -(-len(RECEDING) // max(room, 1)))
@@ -102,8 +97,10 @@ class QueryWeights(Program):
         sources: dict[bytes, tuple[int, NDArray[np.int64]]] = {}
         alone = n * (border.sum() + m * (2 + 2 * len(levels) + len(SHARES))) <= MOST_ENTRIES // 2
         for y, places in enumerate(self.query.places):
+            # Places at least t nats from every other label, or from all others but one; then those with long edges.
             sets = [places[nearest[places, j] >= t] for j in (1, 0) for t in levels]
             sets += [places[shortest[places] >= s] for s in np.quantile(shortest[places], SHARES if levels else ())]
+            # Every place at the border alone, if these fill at most half the kernel.
             sets += list(places[border[places], None]) if alone else []
             for source in sets:
                 if 0 < len(source) < len(places):

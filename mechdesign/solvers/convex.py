@@ -53,9 +53,8 @@ _Table = NDArray[np.float64]
 def solve_constrained(program: Constrained, targets: Targets) -> Design:
     """Solve by the solver of claimed limits if there are any, else by `solve_coupled`.
 
-    Inequalities beyond side rows add the statement, and tangents for the bound. The certified table keeps half the
-    margin of each inequality, for the rounding of the check. Raises InputError if no solver takes the statement, and as
-    `solve_coupled`.
+    Inequalities beyond side rows add the statement, and tangents for the bound. Raises InputError if no solver accepts
+    the statement; other errors are those of `solve_coupled`.
     """
     solver = limit_solver(program)
     if solver is not None:
@@ -98,6 +97,7 @@ def _first_table(program: Constrained, task: Task, unit: float) -> tuple[Certifi
             message = f"no table satisfies all constraints with a margin of {margin:g}: loosen one, or use a larger eps"
             raise InfeasibleError(message, field="constraints", value=f"{solver} says {scaled.status}")
         table = task.certify(np.asarray(program.table.value, float), task.cost)
+        # The repair may use half of the margin; the other half covers the rounding of this check.
         if not table.excess.any() and _largest_value(program, table.mass / float(ROW_SUM)) <= -margin / 2:
             return table, margin
     message = f"no certified table satisfies all constraints with a margin of {_OPTIONS.margins[-1]:g}: loosen one"
@@ -105,7 +105,6 @@ def _first_table(program: Constrained, task: Task, unit: float) -> tuple[Certifi
 
 
 def _solve_statement(statement: Any, program: Constrained) -> str:
-    """The name of the first solver that solves the statement."""
     import cvxpy as cp
 
     refused: Exception | None = None
@@ -122,13 +121,10 @@ def _solve_statement(statement: Any, program: Constrained) -> str:
 
 
 def _largest_value(program: Constrained, table: _Table) -> float:
-    """The largest value of the user's inequalities at a table (n, m)."""
     return max(float(value_of(own, program.table, table).max()) for own in program.user_inequalities)
 
 
 class _Tangents:
-    """The search for a bound."""
-
     def __init__(
         self, program: Constrained, task: Task, incumbent: Incumbent, budget: TimeBudget, margin: float
     ) -> None:
@@ -136,7 +132,6 @@ class _Tangents:
         self.rows, self.rng = program.side_rows(), np.random.default_rng(_OPTIONS.seed)
 
     def run(self) -> Stop:
-        """Rounds of tangents until the gap holds; why they ended."""
         assert self.incumbent.mass is not None
         point, before = self.incumbent.mass / float(ROW_SUM), np.inf
         for number in range(_OPTIONS.rounds):
@@ -149,6 +144,7 @@ class _Tangents:
             self.incumbent.tell("tangents", 0, self.rows.size)
             if coupled.stopped.is_early:
                 return coupled.stopped
+            # A single round may gain nothing, so progress is judged over several.
             if number % _OPTIONS.patience == _OPTIONS.patience - 1:
                 if self.incumbent.gap > (1 - _OPTIONS.gain) * before:
                     break

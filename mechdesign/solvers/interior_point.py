@@ -6,9 +6,9 @@ A step moves x, the multipliers and z towards the same product x z everywhere, f
 
     A dx = 1 - A x,    A' ddual + dz = c - A' dual - z,    z dx + x dz = r.                                      (2)
 
-With dx and dz eliminated its equations A diag(x / z) A' are those of a `System`: dense, with or without a box of
-multipliers (dense_program.py), or sparse, with a pull to earlier multipliers (factored/pool_master.py). Programs of
-cones with separate blocks have other steps (blocks.py). Source: Mehrotra 1992, SIAM J. Optim. 2.
+With dx and dz eliminated, a `System` solves the equations A diag(x / z) A'. A dense one may have a box of multipliers
+(dense_program.py), a sparse one a pull to earlier multipliers (factored/pool_master.py). Programs of cones with
+separate blocks have other steps (blocks.py). Source: Mehrotra 1992, SIAM J. Optim. 2.
 """
 
 from __future__ import annotations
@@ -69,17 +69,13 @@ def follow(
     at: Point,
     *,
     steps: int,
-    way: float,
-    least: float = 0.0,
-    patience: int = 12,
-    deadline: float = np.inf,
-    on_step: Callable[[int, Point], None] | None = None,
+    way: float,  # share of the way to the boundary that a step goes
+    least: float = 0.0,  # smallest product x z of a target
+    patience: int = 12,  # steps without a better point
+    deadline: float = np.inf,  # of time.monotonic()
+    on_step: Callable[[int, Point], None] | None = None,  # called at every point
 ) -> tuple[Point, Stop]:
-    """The point of the least error, and why the loop ended: GAP, TIME, PRECISION or INTERRUPT (Ctrl-C).
-
-    way, the share of the way to the boundary that a step goes; least, the least product x z of a target; patience,
-    steps without a better point; deadline, of time.monotonic(); on_step, called at every point.
-    """
+    """The point of the least error, and why the loop ended: GAP, TIME, PRECISION or INTERRUPT (Ctrl-C)."""
     best, least_error, stalled = at, np.inf, 0
     try:
         for number in range(steps + 1):

@@ -25,9 +25,8 @@ def solve_optimal(
 ) -> Design:
     """The best certified table of the optimal program; `stopped` is GAP, TIME, INTERRUPT or PRECISION.
 
-    Up to a quarter of the time limit is reserved for certifying and pricing the last point. start, a design for a
-    multiple of the same metric, gives the first cuts; floor, a closed form, the first table. If no round gives a table
-    it is the exponential mechanism e^{-d/2}, which needs no repair.
+    start: a design for a multiple of the same metric, whose cuts are the first. floor: a closed form, the first table.
+    If no round gives a table, the result is the exponential mechanism e^{-d/2}, which needs no repair.
     """
     if problem.constant_loss == 0:
         message = "leaves nothing to design: give weight to secrets that reports distinguish"

@@ -60,28 +60,22 @@ class _Constraints:
     unit: NDArray[np.float64]
 
     def excess(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The violation of each, relative to its unit."""
         return (self.ratio * table[self.secret, self.report] - table[self.other, self.report]) / self.unit
 
     def take(self, chosen: NDArray[np.int64]) -> _Constraints:
-        """The chosen ones."""
         return _Constraints(**{name: values[chosen] for name, values in vars(self).items()})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Columns:
-    """The kernels that reach places of other labels, each divided by `unit`, its largest value there.
+    """The kernels that reach places of other labels, each divided by `unit`, its largest value there."""
 
-    used (k,), kernel numbers; cost (k,), in units of `scale`; mean (k,), over all secrets. The mean of P(q(u)|u) is not
-    negative: implied by privacy, and enough to keep every weight finite.
-    """
-
-    used: NDArray[np.int64]
-    unit: NDArray[np.float64]
-    cost: NDArray[np.float64]
-    mean: NDArray[np.float64]
+    used: NDArray[np.int64]  # (k,): kernel numbers
+    unit: NDArray[np.float64]  # (k,)
+    cost: NDArray[np.float64]  # (k,), in units of `scale`
+    mean: NDArray[np.float64]  # (k,), over all secrets
     scale: float
-    count: int
+    count: int  # of all kernels
 
     @classmethod
     def of(cls, program: QueryWeights) -> _Columns:
@@ -107,9 +101,8 @@ class _Columns:
 def solve_query(program: QueryWeights, targets: Targets) -> Design:
     """Solve, repair, certify; the lower bound on the optimal program only if n m is at most 20,000.
 
-    Cost: k searches, a few linear programs of k variables: 20 seconds for 40,000 places with 20 labels, a minute for
-    10,000 with 200. Memory: the kernel (n, k) of at most 640 MB, and tables (n, m). Beyond 2.5 million entries n m
-    there are fewer source sets, and the loss grows.
+    Cost: k searches and a few linear programs of k variables, 20 s for 40,000 places with 20 labels. Memory: the kernel
+    (n, k) of at most 640 MB, and tables (n, m). Beyond 2.5 million entries n m source sets are fewer.
     """
     problem = program.problem
     started = time.monotonic()
@@ -131,11 +124,11 @@ class _ConstraintSearch:
 
     def __init__(self, program: QueryWeights) -> None:
         self.program, self.every, self.columns = program, _constraints(program), _Columns.of(program)
+        # The first row: the mean of P(q(u)|u) is not negative. Privacy implies it, and it keeps every weight finite.
         self.matrix, self.upper = [self.columns.mean[None, :]], [np.ones(1)]
         self.added = np.zeros(0, np.int64)
 
     def run(self, budget: TimeBudget) -> None:
-        """Rounds until no constraint is violated, or time ends."""
         while True:
             seconds = budget.remaining()
             self._solve(max(OPTIONS.shortest, seconds))
@@ -198,7 +191,6 @@ def _rows(
     answer = program.answer[used]
 
     def entry(secret: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """P(report|secret) as coefficients and constant."""
         true = program.query.answer[secret]
         kernel = program.kernel[np.ix_(secret, used)]
         own = true == constraints.report

@@ -51,16 +51,12 @@ def _apply(values: NDArray[Any], *, order: tuple[int, ...], steps: tuple[int, ..
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Symmetry:
-    """A group of renumberings of n secrets.
+    """A group of renumberings of n secrets."""
 
-    ways, its members (n,), the identity first; coset_representatives, one for each coset of the flips; blocks, bases
-    (n, n_b), together orthonormal, one for each parity; orbits (n,), the orbit of each secret.
-    """
-
-    ways: list[_Way]
-    coset_representatives: list[_Way]
-    blocks: list[_Floats]
-    orbits: NDArray[np.int64]
+    ways: list[_Way]  # its members (n,), the identity first
+    coset_representatives: list[_Way]  # one for each coset of the flips
+    blocks: list[_Floats]  # bases (n, n_b), together orthonormal, one for each parity
+    orbits: NDArray[np.int64]  # (n,): the orbit of each secret
 
     @property
     def mean(self) -> _Floats:
@@ -126,10 +122,7 @@ def invariant_matrices(problem: DesignProblem, norm: _Floats, *, with_loss: bool
 
 
 def symmetries(problem: DesignProblem, matrices: Sequence[_Floats]) -> list[_Way]:
-    """Renumberings (n,) of the cells of a whole grid that keep the prior and matrices (n, n); the identity first.
-
-    They are flips and exchanges of axes; without matrices the identity alone.
-    """
+    """The flips and exchanges of axes (n,) that keep the prior and matrices (n, n); the identity first."""
     domain = problem.domain
     everywhere = np.arange(domain.size)
     lattice = lattice_symmetries(domain.shape, domain.size)

@@ -4,11 +4,11 @@ Let x (n, m) be positive, h_i > 0 steps of its entries, and
 
     f_i = (g(x + h_i e_i) - g(x)) / h_i,     b_i = (g(x) - g(x - h_i e_i)) / h_i.
 
-For every P with D = P - x, g(P) >= g(x) + sum_i (b_i max(D_i, 0) - f_i max(-D_i, 0)). Proof. For t > 0 so small that
-sum_i t |D_i| / h_i <= 1 the point Q = x - t D is a convex combination of x and of the points x - sign(D_i) h_i e_i with
-weights t |D_i| / h_i, so that g(Q) is at most the combination of their values; and x is the combination of P and Q with
-weights t / (1 + t) and 1 / (1 + t), so that g(x) <= (t g(P) + g(Q)) / (1 + t). Insert the first into the second and
-solve for g(P). No gradient enters, and g need not be smooth.
+For every P with D = P - x, g(P) >= g(x) + sum_i (b_i max(D_i, 0) - f_i max(-D_i, 0)). Proof. Take t > 0 with
+sum_i t |D_i| / h_i <= 1. The point Q = x - t D is a convex combination of x and of the points x - sign(D_i) h_i e_i,
+with weights t |D_i| / h_i, so g(Q) is at most the combination of their values. And x is the combination of P and Q with
+weights t / (1 + t) and 1 / (1 + t), so g(x) <= (t g(P) + g(Q)) / (1 + t). Insert the first into the second and solve
+for g(P). No gradient enters, and g need not be smooth.
 
 With s_i any number and w_i >= max(s_i - b_i, f_i - s_i), and |D_i| <= P_i + x_i, since both are >= 0,
 
@@ -68,7 +68,6 @@ def value_of(inequality: cp.Constraint, table: cp.Variable, point: NDArray[np.fl
 
 
 def _largest_number(expression: Any) -> float:
-    """The largest number in the value of an expression and of its parts."""
     own = float(np.max(np.abs(expression.value), initial=0.0)) if expression.value is not None else math.inf
     return max([own, *(_largest_number(part) for part in expression.args)])
 
@@ -81,10 +80,7 @@ def tangent_rows(
     *,
     budget: TimeBudget = UNLIMITED,
 ) -> SideRows:
-    """Rows (1) of an inequality near a table (n, m), for its entries nearest to violation; none without a value of g.
-
-    Cost: 4 n m values of g.
-    """
+    """Rows (1) of an inequality near a table (n, m), by 4 n m values of g; no row where g has no value."""
     x = np.maximum(point, _STEPS.least) * (1 + _STEPS.off_kink * rng.random(point.shape))
     at = value_of(inequality, table, x)
     error = ERROR * _largest_number(inequality.expr)
@@ -118,10 +114,7 @@ def _slopes(
     error: float,
     budget: TimeBudget,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Slopes s and widths w of (1), both (k, n m), for the chosen entries with values `at` (k,).
-
-    w is infinite if a value is not finite, or the differences are not those of a convex function.
-    """
+    """Slopes s and widths w of (1), both (k, n m), for the chosen entries with values `at` (k,)."""
     forward, backward = (np.empty((len(chosen), x.size)) for _ in range(2))
     least = np.empty(x.size)
     with np.errstate(all="ignore"):
@@ -139,5 +132,6 @@ def _slopes(
         # 2 e / h for each quotient, and as much again for `slope`, which is made of both.
         rounding = 4 * error / least + _ROUNDED * np.abs(slope)
         off = np.abs(forward - backward) / 2 + rounding
+        # A step outside the domain of g, or differences that no convex function has: an infinite width discards it.
         valid = np.isfinite(off) & (backward <= forward + rounding)
     return np.where(valid, slope, 0.0), np.where(valid, off, np.inf)

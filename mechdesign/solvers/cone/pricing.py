@@ -155,7 +155,6 @@ class ConePricer:
         return cls(edges, domain.size, problem.anchors, problem.metric.direct_distances(domain), paths)
 
     def all_distances(self) -> NDArray[np.float64]:
-        """All distances (n, n) in nats."""
         if self.is_complete:
             return self.graph.lengths
         if np.array_equal(self.anchors, np.arange(self._matrix.shape[0])):
@@ -229,7 +228,6 @@ def complete_graph(lengths: NDArray[np.float64]) -> ConeGraph:
 
 
 def _all_paths(graph: sp.csr_array) -> NDArray[np.float64]:
-    """Shortest paths (n, n) of a dense graph."""
     paths = shortest_path(graph, method="FW", directed=False)
     return np.asarray(np.maximum(paths, paths.T))
 
@@ -330,7 +328,6 @@ def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[f
 
 
 def _anchor_dual(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multipliers (n,) of `anchor_bound`."""
     # At most 250 anchors, evenly spread: every one proves a bound, the best is not needed.
     some = np.arange(0, len(pricer.anchors), 1 + (len(pricer.anchors) - 1) // _ANCHORS)  # any of them proves a bound
     least = (np.exp(-pricer.distance[some]) @ cost).min(axis=1)

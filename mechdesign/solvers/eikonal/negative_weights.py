@@ -1,9 +1,9 @@
 """Negative weights of the eikonal system: where they are, and which of two causes explains each.
 
-The cause is "curvature" if the excess is positive at the place or in a neighbouring cell, else "boundary" in the rings
-within a nat of the border (`border_rings`), else "unknown", as off grids. Neighbours count because the rule is first
-order in the cell size: with them it explains nearly every negative weight of the interior. They do not belong in a
-prediction: most neighbours of a positive excess have w > 0.
+The cause is "curvature" if the excess is positive at the place or in a neighbouring cell. Otherwise it is "boundary" in
+the rings within a nat of the border (`border_rings`), and "unknown" elsewhere and off grids. Neighbours count because
+the rule is first order in the cell size: with them it explains nearly every negative weight of the interior. They do
+not belong in a prediction: most neighbours of a positive excess have w > 0.
 """
 
 from __future__ import annotations
@@ -102,7 +102,6 @@ def border_step(problem: DesignProblem) -> float | None:
 
 def border_rings(problem: DesignProblem) -> int | None:
     """The number of rings within one nat of the border, at the smallest eps there; None where `border_step` is."""
-    # On flat maps with eps h from 0.15 to 1 and 4 to 32 neighbours no weight farther than 0.9 nats from the border is
-    # negative: the boundary does not cause negative weights further in.
+    # On flat maps, eps h from 0.15 to 1 and 4 to 32 neighbours, negative weights lie within 0.9 nats of the border.
     step = border_step(problem)
     return math.ceil(1 / step) if step else None

@@ -1,9 +1,9 @@
 """Solve the eikonal weight system; if it has no solution, say so and return a private mechanism all the same.
 
 1. K w = 1 by one dense factorisation. All weights >= 0: done, exactly Algorithm 1.
-2. Otherwise the columns are too few, and the problem is padded (padding.py). The better of two tables is returned: edge
-   budgets (edge_budgets.py), against both causes; and, if it is small, the linear program that minimises the expected
-   loss subject to w >= 0, K w = 1 over the kernels of the padded cells and a constant report, against the boundary.
+2. Otherwise the columns are too few, and the problem is padded (padding.py). Edge budgets (edge_budgets.py) remedy both
+   causes. A small problem also gets a linear program, which remedies the boundary: the least expected loss over w >= 0,
+   K w = 1 with the kernels of the padded cells and a constant report. The better table is returned.
 Weights are never clipped: that would break the row sums, and normalising them would break privacy.
 """
 

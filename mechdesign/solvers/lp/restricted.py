@@ -42,7 +42,6 @@ class RestrictedProgram:
 
     @property
     def constraints(self) -> int:
-        """Number of row sums and cone constraints."""
         return self.component.shape[1] + len(self.slack)
 
     def table(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
