@@ -1,4 +1,4 @@
-"""Places on Earth: areas, planes, streets, and what an epsilon means within a radius."""
+"""Places on Earth: areas, planes, streets, and the meaning of an epsilon within a radius."""
 
 import lazy_loader
 

@@ -1,15 +1,14 @@
 """Areas on Earth: a GeoJSON file or a box in degrees becomes a grid of square cells on a plane about its middle.
 
-A cell belongs to the domain when its centre lies in the area or on its border, and neither in nor on a forbidden area.
+A cell belongs to the domain if its centre lies in the area or on its border, and not in or on a forbidden area.
 Edges are straight in degrees and go the short way around (RFC 7946).
 
-The claim is about cells: for the geodesic distance g of their centres, P(y|u) <= e^{eps g(u,u')} P(y|u') when the level
-on the plane is `plane_level(domain, eps)` (Andrés et al. 2013, section 3). The plane shortens no distance, and
-lengthens none by more than the factor that this takes away (`problem/plane.py`). A level that varies is divided in the
-same way; a path then costs no more than eps integrated along it on the ground.
+The claim is about cells: P(y|u) <= e^{eps g(u,u')} P(y|u') for the geodesic distance g of their centres. The level on
+the plane is `plane_level(domain, eps)` (Andrés et al. 2013, section 3), because the plane lengthens distances by at
+most its excess and never shortens them (`problem/plane.py`). A varying level is divided by the same factor.
 
-A claim between positions is along paths inside its cells (positions/patches.py). So its cells are those of the
-rectangle about the area, which holds every straight line; outside the area the prior is 0 and no cell is reported.
+A claim between positions follows paths inside its cells (positions/patches.py). So its cells are those of the
+rectangle about the area, which contains every straight line. Outside the area the prior is 0 and no cell is reported.
 """
 
 from __future__ import annotations
@@ -347,7 +346,7 @@ def _refuse_steep(level: PrivacyLevel, domain: Domain, most: float) -> None:
 
 @validated
 def rectangle(domain: Domain) -> Domain:
-    """The smallest rectangle of cells of the lattice that holds a grid; the grid itself where it is one."""
+    """The smallest rectangle of cells that contains a grid; the grid itself if it is one."""
     if domain.shape is None or domain.index is None or domain.cell is None or domain.origin is None:
         raise InputError("only a grid has a lattice", field="domain", value=domain.kind, remedy="use Area.grid")
     low, high = domain.index.min(axis=0), domain.index.max(axis=0) + 1
@@ -370,7 +369,7 @@ def _spread(weights: NDArray[np.float64], domain: Domain, whole: Domain) -> NDAr
 
 
 def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
-    """The level at the nodes between which the places of a domain lie: the same function there."""
+    # Only nodes next to the places: nodes far away must not lower the smallest level.
     slices = []
     for nodes, at in zip(level.raster.axes, domain.points.T, strict=False):
         first = max(int(np.searchsorted(nodes, at.min(), side="right")) - 1, 0)

@@ -190,7 +190,7 @@ def _check_limit(limit: PosteriorCap, program: str, positions: str | None) -> No
 
 
 def _require_room(domain: Domain, levels: Levels, program: str) -> None:
-    """Refuse areas whose tables exceed memory. Large areas with levels from people become factors, not tables."""
+    # Large areas with levels from people become factors, not tables.
     factored = isinstance(levels, LevelsFromPeople) and program in ("auto", "eikonal")
     if not (domain.size > LARGEST_TABLE and factored):
         require_memory(domain.size, domain.size, tables=TABLES_IN_MEMORY, what="a mechanism for the area", field="cell")

@@ -96,7 +96,7 @@ Levels = LevelsFromPeople | LevelsFromRaster | PrivacyLevel | None
 
 
 def check_levels(levels: Levels, **single: float | None) -> None:
-    """Refuse arguments of a single level next to levels that vary; those from people take a factor."""
+    """Refuse arguments of a single level next to varying levels; levels from people accept a factor."""
     if levels is None:
         return
     for name, value in single.items():
@@ -154,7 +154,6 @@ class AreaInputs:
         return single[0], None, single[1]
 
     def residents(self, people: str | Path | None, of_level: People | None) -> People | None:
-        """The people of a file, by default those that the level follows."""
         if people is None or (of_level is not None and of_level.path == Path(people)):
             return of_level
         return self.points(people).spread(self.domain, water=self.water)

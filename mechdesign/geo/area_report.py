@@ -174,7 +174,7 @@ class AreaDesign(FrozenRecord):
 
 
 def _compare(design: AreaDesign, at_position: float | None) -> tuple[float | None, Alternative]:
-    """The best constant report's loss to the true position, and the mechanism that was not made."""
+    """The loss of the best constant report to the true position, and the alternative."""
     problem, program = design.cells_problem, design.choice.program
     cost, is_small = None, problem.domain.size <= MAX_PAIR_CELLS
     if at_position is not None or is_small:
@@ -209,7 +209,6 @@ def _compare(design: AreaDesign, at_position: float | None) -> tuple[float | Non
 
 
 def _sentences(report: AreaReport) -> str:
-    """Centre, prior, usefulness, cost of any position, level, method, and the other mechanism."""
     design, problem = report.design, report.design.problem
     plane = problem.domain.plane
     assert plane is not None
@@ -280,7 +279,7 @@ def _alternative_sentence(report: AreaReport) -> str:
 
 
 def _usefulness_sentence(report: AreaReport) -> str:
-    """A warning if reports are not much better than a constant, with the box or the level that would help."""
+    """A warning if reports are hardly better than a constant, with the box or the level that would help."""
     problem, domain = report.design.problem, report.design.problem.domain
     constant, loss = report.constant_position_loss, report.figures.position_loss
     if constant is None or loss is None or problem.loss.name != "distance" or loss <= USELESS_SHARE * constant:
@@ -306,7 +305,7 @@ def _usefulness_sentence(report: AreaReport) -> str:
 
 
 def _cell_sentence(design: AreaDesign) -> str:
-    """The cost of protecting any position on coarse cells, and a cell with which it is lower; only for one level."""
+    # `PRICE` was measured with one level only, so varying levels get no sentence.
     domain, (level, highest) = design.problem.domain, level_range(design.problem.metric)
     if not design.between_positions or level != highest:
         return ""

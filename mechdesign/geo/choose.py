@@ -147,7 +147,7 @@ def check_program(program: str, positions: str | None, bound: bool | None) -> No
 
 
 def cells_reason(domain: Domain, loss: str, *, varies: bool, program: str) -> CellsReason | None:
-    """The reason to protect cells and not any position that is known before the problem is stated, or None."""
+    """A reason to protect only cells that is known before the problem is stated, or None."""
     if "positions" not in capabilities():
         return NotInstalled()
     if program not in ("auto", "optimal"):
@@ -160,14 +160,14 @@ def cells_reason(domain: Domain, loss: str, *, varies: bool, program: str) -> Ce
 
 
 def too_costly(any_loss: float | None, cells_loss: float | None, unit: str) -> TooCostly | None:
-    """The reason to protect cells if any position costs over `MAX_LOSS_RATIO` times as much, else None."""
+    """The reason if protecting any position costs over `MAX_LOSS_RATIO` times as much as cells."""
     if any_loss is None or cells_loss is None or any_loss <= MAX_LOSS_RATIO * cells_loss:
         return None
     return TooCostly(any_loss=any_loss, cells_loss=cells_loss, unit=unit)
 
 
 def positions_method(program: Positions, *, explicit: bool) -> str:
-    """The method between positions by the rule of the module; if explicit, without a limit on columns."""
+    """The method between positions by the rule of the module; an explicit choice has no limit on columns."""
     from mechdesign.positions.solve import operations
 
     problem = program.problem
@@ -213,7 +213,7 @@ def check_pairs(domain: Domain) -> None:
 
 
 def pairs(domain: Domain) -> str:
-    """The number of pairs to check and the minutes that this takes, in words."""
+    """The number of pairs to check, and the minutes, in words."""
     # Measured: 0.3 n^3 comparisons, five times, a nanosecond each.
     minutes = max(0.3 * domain.size**3 * 5e-9 / 60, 1)
     return f"{domain.size**2 // 2:,} pairs to check in {domain.size:,} reports each, some {minutes:,.0f} minutes"

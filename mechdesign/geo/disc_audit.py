@@ -1,9 +1,8 @@
-"""Discs after one report of a rule of devices, or of planar Laplace noise, people on a fine lattice being the prior.
+"""Discs after one report of a rule of devices, or of planar Laplace noise; the prior is people on a fine lattice.
 
-Positions and centres of discs are the cells of a lattice of 125 m. Reports of a rule are the cells of its grid;
+Positions and centres of discs are the cells of a lattice of 125 m. Reports of a rule are the cells of its grid, and
 positions beyond 6 deviations from a cell, below 10^-8 of its reports, are left out. Reports of noise are the cells of
-the lattice; the noise is cut at 25 / epsilon, or at the margin, and discs are searched up to 2.5 / epsilon and a radius
-away.
+the lattice. The noise is cut at 25 / epsilon, or at the margin. Discs are searched up to 2.5 / epsilon plus a radius.
 """
 
 from __future__ import annotations
@@ -50,10 +49,7 @@ def audit_rule_discs(
     crs: str | None = None,
     on_note: Note = silent,
 ) -> dict[str, Any]:
-    """The audits of a rule, or of planar-laplace at epsilon (nats per m), with the people of a CSV file, over a window.
-
-    domain: cells of 125 m; radii in m. Returns rule, people, mean_distance (m), and discs, a `DiscAudit` each.
-    """
+    """Audit a rule, or planar-laplace at epsilon (nats per m), over cells of 125 m; radii in m."""
     if (name == LAPLACE) != (epsilon is not None):
         raise InputError(f"belongs to {LAPLACE} alone, which needs it", field="epsilon", value=epsilon)
     if name not in RULES and name != LAPLACE:
@@ -123,9 +119,7 @@ def lattice_people(
 def grid_shares(
     persons: Table, window: tuple[int, ...], grid: float, deviation: float, radius: float
 ) -> tuple[Table, Table]:
-    """People by report of a square grid within the window (cells of the lattice), and the largest share in a disc after
-    it.
-    """
+    """For the reports of a square grid within the window: the people, and the largest share in one disc."""
     parts = []
     for cells, whole in zip(persons.shape, window, strict=True):
         at = (np.arange(cells) - cells / 2 + 0.5) * FINE
@@ -147,7 +141,7 @@ def grid_shares(
 
 
 def laplace_shares(persons: Table, epsilon: float, radius: float) -> tuple[Table, Table]:
-    """The same for planar Laplace noise reported at the cells of the window; epsilon in nats per m."""
+    """`grid_shares` for planar Laplace noise reported at the cells of the window; epsilon in nats per m."""
     x, y = _around(min(MARGIN, 25 / epsilon))
     decay = np.exp(-epsilon * np.hypot(x, y))
     best = np.zeros(persons.shape)

@@ -6,22 +6,26 @@ People are spread evenly over each cell of a raster, the rectangle about its nod
     q(v)   = least (most / least)^(j / J), the first of these, j = 0..J, that is not below r_k(v); most where none is
     r(v)   = max over nodes u of q(u) - |u - v|
 
-Statement. (1) The disc of radius r(v) about v holds k people, unless none of radius `most` about v does: r >= q >= r_k.
-(2) |r(u) - r(v)| <= |u - v|, since r is the least function above q with that property. (3) r exceeds c = max(least,
-min(most, r_k)) by less than (e^STEP - 1) most, 0.2 % of it: the disc of radius r_k(u) + |u - v| about v holds the one
-of radius r_k(u) about u, so that r_k, and c with it, obeys (2); and q(u) < e^STEP c(u), hence q(u) - |u - v| < c(u) -
-|u - v| + (e^STEP - 1) c(u) <= c(v) + (e^STEP - 1) most.
+Statement.
 
-How (1) holds in doubles. The share of a cell in a disc of radius R is a sum of four areas of quarter discs, each off by
-less than 40 u R^2, u = 2^-53, for which 2^-45 R^2 is subtracted. A cell counts in full when its farthest corner,
-rounded up, lies within. A sum of m shares times people is off by less than (m + 8) u of itself, and must exceed k by
-twice that. (2) holds up to the rounding of one difference.
+1. The disc of radius r(v) about v holds k people, unless no disc of radius `most` about v does: r >= q >= r_k.
+2. |r(u) - r(v)| <= |u - v|, since r is the smallest function above q with that property.
+3. r exceeds c = max(least, min(most, r_k)) by less than (e^STEP - 1) most, 0.2 % of it. Proof: the disc of radius
+   r_k(u) + |u - v| about v contains the disc of radius r_k(u) about u, so that r_k and c obey (2). With
+   q(u) < e^STEP c(u) this gives q(u) - |u - v| < c(u) - |u - v| + (e^STEP - 1) c(u) <= c(v) + (e^STEP - 1) most.
 
-The stored level eps = nats / r, rounded. At a node, the disc of radius nats / eps about v holds k people, or nats / eps
->= most. Anywhere, with the diagonal D of a cell, the disc of radius nats / eps + D does, or nats / eps >= most: nats /
-eps is a weighted harmonic mean of r at the corners of the cell, at least r_k - D. A straight way of length s < R = r(u)
-- D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats, since r >= R - t at the corners of every cell
-that it meets after t: the odds of u and a place within 0.63 R change by at most e^nats.
+Doubles. The share of a cell in a disc of radius R is a sum of four areas of quarter discs. Each is off by less than
+40 u R^2, u = 2^-53, for which 2^-45 R^2 is subtracted. A cell counts in full if its farthest corner, rounded up, lies
+within. A sum of m shares times people is off by less than (m + 8) u of itself, and must exceed k by twice that.
+Statement 2 holds up to the rounding of one difference.
+
+The stored level is eps = nats / r, rounded. Unless nats / eps >= most, the disc of radius nats / eps about a node holds
+k people, and so does the disc of radius nats / eps + D about any place, D the diagonal of a cell. Proof: nats / eps is
+a weighted harmonic mean of r at the corners of the cell, and at least r_k - D.
+
+A straight way of length s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats. Proof:
+after a length t, r >= R - t at the corners of the cell. So the odds of u and a place within 0.63 R change by at most
+e^nats.
 Source: Koufogiannis & Pappas 2016, section IV; K. Chatzikokolakis, C. Palamidessi and M. Stronati, Constructing elastic
 distinguishability metrics for location privacy (PoPETs 2015); the statement is ours.
 """
@@ -128,7 +132,7 @@ def _steps(density: Raster) -> tuple[float, float]:
 
 
 def _shares(radius: NDArray[np.float64], steps: tuple[float, float], reach: list[int]) -> NDArray[np.float64]:
-    """The shares (k, a, b) of the cells (a, b) that lie in discs about cell (0, 0) of radii (k, 1, 1), rounded down."""
+    """The shares (k, a, b) of cells (a, b) in discs of radii (k, 1, 1) about cell (0, 0), rounded down."""
     x, y = (step * np.arange(far + 1, dtype=np.float64) for step, far in zip(steps, reach, strict=True))
     half = steps[0] / 2, steps[1] / 2
     west, east, south, north = (x - half[0])[:, None], (x + half[0])[:, None], y - half[1], y + half[1]
@@ -156,7 +160,7 @@ def _under(t: NDArray[np.float64], radius: NDArray[np.float64]) -> NDArray[np.fl
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _first(counts, people, shares, within):  # type: ignore[no-untyped-def]
-    """For every node, by bisection, the first radius whose disc holds `people`, len(shares) where none does."""
+    """For every node the first radius whose disc holds `people`, or len(shares)."""
     n, m = counts.shape
     first = np.empty((n, m), np.int64)
     for i in range(n):
@@ -170,7 +174,7 @@ def _first(counts, people, shares, within):  # type: ignore[no-untyped-def]
                     share = shares[k, abs(a - i)]
                     for b in range(max(0, j - within[k, 1]), min(m, j + within[k, 1] + 1)):
                         total += counts[a, b] * share[abs(b - j)]
-                    # Terms are not negative: enough is enough.
+                    # Terms are not negative, so further rows cannot undo a sufficient total.
                     if total >= people:
                         break
                 if total >= people:

@@ -1,8 +1,8 @@
-"""GeoJSON files: polygons and lines, in degrees of WGS 84 whatever system they are written in.
+"""Polygons and lines of GeoJSON files, converted to degrees of WGS 84.
 
-Positions are longitude before latitude (RFC 7946), longitudes up to 360 either way, without heights. pyproj projects
-other systems: that of a `crs` member (GeoJSON of 2008), else `crs` for a file whose numbers are not degrees. TopoJSON,
-Esri JSON, duplicate names in an object and numbers that are not finite are refused.
+A position is a longitude from -360 to 360, then a latitude (RFC 7946); heights are dropped. pyproj converts other
+systems. The system is that of a `crs` member (GeoJSON of 2008), or `crs` for a file whose numbers are not degrees.
+TopoJSON, Esri JSON, duplicate names in an object and numbers that are not finite are refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WORDS = {"Point": "point", "LineString": "line"}
 
 @dataclass(frozen=True, kw_only=True)
 class Feature:
-    """geometry, of shapely, in degrees; properties and id as the file has them."""
+    """A shapely geometry in degrees, with the properties and id of the file."""
 
     geometry: Any
     properties: Any = None
@@ -79,7 +79,7 @@ def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silen
 
 
 def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
-    """The lines of a GeoJSON file, and the borders of its polygons, each (k, 2) in degrees; points are left out."""
+    """The lines of a GeoJSON file and the borders of its polygons, each (k, 2) in degrees."""
     features = _read_features(path, "over", None, silent)
     lines = [line for feature in features for line in _lines(feature.geometry)]
     if not lines:
@@ -88,7 +88,7 @@ def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
 
 
 def polygon_features(path: str | Path, *, crs: str | None = None, on_note: Note) -> list[Feature]:
-    """The features of a file that have polygons, and nothing else of them."""
+    """The features of a file that have polygons, without their other parts."""
     features, left = [], Counter[str]()
     for feature in _read_features(path, "area", crs, on_note):
         parts = list(_parts(feature.geometry))
@@ -142,7 +142,7 @@ class _NotGeoJSON(Exception):
 
 
 def _features(document: Any, crs: Any) -> Iterator[tuple[Feature, Any]]:
-    """The features of a document as they are written, each with the `crs` member that holds for it, None without."""
+    # A `crs` member applies to everything inside its object, unless an inner object declares another one.
     if not isinstance(document, Mapping):
         raise _NotGeoJSON(f"must be a JSON object, got {reprlib.repr(document)}")
     kind, crs = document.get("type"), document.get("crs") or crs
@@ -187,7 +187,7 @@ def _geometry(document: Any) -> Any:
 
 
 def _positions(value: Any, depth: int) -> Any:
-    """Positions in lists nested `depth` deep, each without its height; empty lists inside others are left out."""
+    """Check positions in lists nested `depth` deep; drop heights and empty inner lists."""
     if not isinstance(value, list):
         raise _NotGeoJSON(f"must have coordinates in lists, got {reprlib.repr(value)}")
     if depth:
@@ -203,7 +203,8 @@ def _in_degrees(
     features: list[tuple[Feature, Any]], path: str | Path, field: str, crs: str | None, on_note: Note
 ) -> list[Feature]:
     undeclared = [feature.geometry for feature, declared in features if declared is None]
-    assumed = None if all(map(_are_degrees, undeclared)) else crs  # of no geometry, all are degrees
+    # `crs` applies only if a geometry cannot be in degrees, so that files in degrees keep working with it.
+    assumed = None if all(map(_are_degrees, undeclared)) else crs
     if crs is not None and assumed is None:
         why = "holds degrees (WGS 84)" if undeclared else "declares its own coordinate system"
         on_note(f"{Path(path).name}: {why}; the coordinate system {crs} is not applied to it.")
@@ -223,7 +224,7 @@ def _in_degrees(
 
 
 def points_in_degrees(positions: NDArray[np.float64], crs: str, path: str | Path, on_note: Note) -> NDArray[np.float64]:
-    """Longitudes and latitudes (k, 2) in WGS 84 of positions (k, 2) in a named system, the way east first."""
+    """Longitudes and latitudes (k, 2) in WGS 84 of positions (k, 2) in a named system, east before north."""
     shapely = import_optional("shapely", "geo")
     to_degrees = _to_degrees(crs, path, "crs", on_note)
     if to_degrees is None:
@@ -267,7 +268,7 @@ def _name(declared: Any, path: str | Path, field: str) -> str:
 
 
 def is_map(name: str, path: str | Path) -> bool:
-    """True if a named coordinate system is of lengths on a map, and not of degrees."""
+    """True if a named coordinate system has lengths on a map, not degrees."""
     return bool(_system(name, path, "crs").is_projected)
 
 
@@ -320,7 +321,7 @@ def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Calla
 
 
 def _is_used(system: Any, geometry: Any) -> bool:
-    """True if a geometry in degrees comes near the area that the register names for a system, or it names none."""
+    """True if a geometry in degrees is near the registered area of a system, or the system has no such area."""
     import shapely
 
     if (region := system.area_of_use) is None:

@@ -1,9 +1,9 @@
 """Rasters on Earth: values of a file at the places of a domain that has a plane.
 
-A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise the function of the
-file, bilinear in its coordinates, is read at the centres of the cells, projected by PROJ, and is bilinear between
-those. Values beyond 1e150 are NODATA. Cells of the domain without a value at their centre are refused. Elsewhere a
-pixel without a value takes that of the nearest pixel with one, without people.
+A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise the centres of the
+cells are projected by PROJ, and the bilinear function of the file is evaluated there. Values beyond 1e150 are NODATA.
+Cells of the domain without a value at their centre are refused. Elsewhere a pixel without a value has the value of the
+nearest pixel with one, but no people.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class PriorFigures:
 
 @dataclass(frozen=True, kw_only=True)
 class _Frame:
-    """Coordinates of a file and the plane: system of pyproj or None, scale, and turn of degrees."""
+    """Converts between the plane and the coordinates of a file; `turn` is a full turn in the file's unit."""
 
     plane: Plane
     system: Any = None
@@ -285,21 +285,22 @@ def _around(pixels: Pixels, frame: _Frame, domain: Domain, plane: Plane) -> _Gri
 
 
 def _span(nodes: Array, wanted: Array) -> tuple[int, int]:
-    """The first and the last but one of ascending nodes around numbers; empty where these lie elsewhere."""
     low = int(np.searchsorted(nodes, wanted.min())) - _MARGIN
     high = int(np.searchsorted(nodes, wanted.max())) + _MARGIN
     return max(low, 0), min(high, len(nodes))
 
 
 def _unrolled(longitude: Array, middle: float, turn: float) -> tuple[NDArray[np.int64], Array]:
-    """Order (k,) and longitudes of columns from west to east, cut opposite to `middle`, or at their largest gap."""
+    """Order (k,) and longitudes of columns from west to east, cut opposite to `middle` or at the largest gap."""
     around = longitude % turn
     order = np.argsort(around, kind="stable")
     gaps = np.diff(np.append(around[order], around[order[0]] + turn))
     step = float(np.median(np.sort(gaps)[:-1])) if len(gaps) > 1 else turn
+    # A file may repeat its first meridian a turn later: of equal longitudes only one column remains.
     order = order[gaps > step / 1000]
     gaps = np.diff(np.append(around[order], around[order[0]] + turn))
     last = int(np.argmax(gaps))
+    # A raster around the whole Earth is cut as far from the area as possible, a partial one where it has no columns.
     if len(order) > 1 and gaps[last] <= _GAP * step:
         start = middle - turn / 2
     else:
@@ -326,7 +327,7 @@ def _outline(domain: Domain) -> Array:
 
 
 def _check_values(grid: _Grid, at: Array, domain: Domain, name: str) -> None:
-    """Refuse cells of a domain beyond the raster, or with their centre (of `at`, in the file's frame) in NODATA."""
+    """Refuse cells beyond the raster or with their centre in NODATA; `at` has the centres in the file's frame."""
     needed = (domain.lookup >= 0).ravel()
     for edges, where in zip(grid.edges, at[needed].T, strict=True):
         slack = _EDGE * (edges[1] - edges[0])
@@ -369,7 +370,7 @@ def _nearest_known(values: Array) -> Array:
 
 
 def _are_counts(pixels: Pixels, finer: bool, prior_is: str | None, on_note: Callable[[str], None] | None) -> bool:
-    """True if values are numbers in a pixel, False if they are per unit of area; a guess is a note."""
+    """True for numbers in a pixel, False for values per unit of area; a note reports the assumption."""
     if prior_is is not None:
         return prior_is == "counts"
     unit, declared = pixels.value_unit.lower(), pixels.value_unit != "1"
@@ -387,7 +388,7 @@ def _are_counts(pixels: Pixels, finer: bool, prior_is: str | None, on_note: Call
 
 
 def _note_partial(known: Array, name: str, on_note: Callable[[str], None] | None) -> None:
-    """Say how many cells (n,), known to these shares of their area, lie partly where the raster has no value."""
+    """Report the cells that lie partly where the raster has no value; known (n,) is a share of their area."""
     partly = known < 1 - _PARTLY
     if partly.any() and on_note is not None:
         share = percent(float((1 - known[partly]).mean()), digits=2)

@@ -28,9 +28,9 @@ def level_document(
 ) -> dict[str, Any]:
     """The meanings of an epsilon in nats per unit: in the plane for a unit of length, else on one axis.
 
-    nats and factor apply to two places up to radius apart, nats_both_within to two within radius of a person,
-    disc_share or interval_share to people or values spread evenly, nats_together to all reports at this epsilon, and
-    epsilon_each to reports that split it. retrieval_radius is None without `interest`.
+    nats and factor apply to two places up to radius apart, nats_both_within to two within radius of a person.
+    disc_share and interval_share apply to people or values spread evenly. nats_together is for all reports at this
+    epsilon, epsilon_each for reports that split it. retrieval_radius is None without `interest`.
     """
     known, count = canonical_unit(unit), check_whole(reports, "reports")
     if known == "degree":
@@ -68,7 +68,7 @@ def level_document(
 
 
 def level_words(document: Mapping[str, Any]) -> Iterator[Block]:
-    """The document of `level_document` as text. Factors and distances are rounded up, so that they stay bounds."""
+    """The document of `level_document` as text; factors and distances are rounded up, so that they stay bounds."""
     unit, count, on_plane = document["unit"], document["reports"], "disc_share" in document
     places = "places" if on_plane else "values"
     radius = length(document["radius"], unit, digits=6)

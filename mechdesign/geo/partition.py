@@ -1,15 +1,15 @@
-"""Areas: the places of a domain, parted into named neighbourhoods, every place in exactly one.
+"""Areas: a partition of the places of a domain into named neighbourhoods.
 
-| file | what is read |
+| file | contents |
 |---|---|
 | .geojson .json | polygons in degrees: every feature is an area, of features with one name together |
 | .csv | columns cell (numbers of places from 0) and area (names), every place once |
 | .asc .txt .grd .nc .nc4 .cdf .h5 .tif | integers: the label of the nearest node |
 | 3x3 | no file: blocks of a grid |
 
-A feature has the name of its property `name_field`, or name, NAME, Name, label or id, else of its id. A place on the
-border of two areas belongs to the first; a place inside two is refused; places in none form the area `rest`. Names that
-differ in case or spaces alone are refused, and polygons that all have one name and leave no place.
+The name of a feature is its property `name_field`, or name, NAME, Name, label or id, else its id. A place on the
+border of two areas belongs to the first; a place inside two is refused. The remaining places form the area `rest`.
+Names that differ only in case or spaces are refused, and so are several polygons of one name that cover all places.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Areas(FrozenRecord):
 
     @classmethod
     def of_labels(cls, labels: ArrayLike, *, names: Mapping[int, str] | None = None) -> Areas:
-        """The areas of integers (n,), one a place; names by label, by default the labels."""
+        """The areas of integer labels (n,); names by label, by default the labels."""
         values, label = np.unique(np.asarray(labels, np.int64), return_inverse=True)
         known = names or {}
         return cls(names=tuple(known.get(value, str(value)) for value in values.tolist()), label=label)
@@ -218,6 +218,7 @@ def _assigned(
     if len(twice):
         both = [names[k] for k in np.flatnonzero(inside[twice[0]])]
         raise InputError("polygons overlap", field="areas", value=f"{' and '.join(both)} share {_listed(twice)}")
+    # A place on a common border lies inside neither area: argmax takes the first that it touches.
     label = np.where(inside.any(axis=1), inside.argmax(axis=1), touched.argmax(axis=1))
     missed = np.flatnonzero(~touched.any(axis=1))
     if len(missed):

@@ -1,9 +1,9 @@
 """People: where they live, from weighted points on Earth such as centres of population of census block groups.
 
-The lattice is that of a domain, continued on all sides by `margin`. A cell belongs to the nearest point, if that lies
-within `reach` of its centre, which is not in the water: its Voronoi cell, cut. The people of a point are spread evenly
-over its cells. Those of a point without a cell live in the dry cell with the nearest centre. Density times the area of
-a cell, added up, is `inside` to a relative 2^-40; people of points beyond the lattice are `outside`.
+The lattice is that of a domain, continued on all sides by `margin`. A dry cell belongs to the point nearest to its
+centre, if that lies within `reach`. The people of a point are spread evenly over its cells, or live in the nearest dry
+cell if it has none. The sum of density times the area of a cell is `inside`, to a relative 2^-40; people of points
+beyond the lattice are `outside`.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def read_people(
     ...     md.geo.read_people(path, domain).inside
     1000.0
     """
-    _lattice(domain, margin)  # refuses what does not fit in memory before the file is read
+    _lattice(domain, margin)  # refuses a lattice that exceeds memory before the file is read
     points = read_points(path, columns=columns, crs=crs, on_note=on_note)
     return points.spread(domain, margin=margin, reach=reach, water=water)
 
@@ -152,13 +152,13 @@ class PeoplePoints:
 def people_of_places(
     path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
 ) -> NDArray[np.float64]:
-    """How many people (n,) of a CSV file live at the places of a grid with a plane, as `read_people` spreads them."""
+    """The people (n,) of a CSV file at the places of a grid with a plane, spread as by `read_people`."""
     return read_people(path, domain, columns=columns, crs=crs, on_note=on_note).by_place(domain)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Lattice:
-    """shape; origin (2,), the low corner of cell number `first` (2,); cell, sizes (2,); all of them on `plane`."""
+    """A lattice on a plane; origin (2,) is the low corner of cell number `first` (2,), cell (2,) its sizes."""
 
     plane: Plane
     shape: tuple[int, int]
@@ -191,7 +191,7 @@ def _lattice(domain: Domain, margin: float) -> _Lattice:
 
 
 def read_points(path: str | Path, *, columns: Columns, crs: str | None, on_note: Note) -> PeoplePoints:
-    """The people of all lines of a CSV file, checked."""
+    """Read and check the people of a CSV file."""
     source = Path(path)
     frame = read_frame(source, "people", columns=columns, roles=_ROLES, whole=POPULATION, encoding_errors="replace")
     of_degrees = [name for names in (LONGITUDE, LATITUDE) for name in matching_columns(frame, names)]

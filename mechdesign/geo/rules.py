@@ -1,24 +1,23 @@
-"""Audit of rules that devices round positions by: what one report says, and that no epsilon bounds it.
+"""Audit of the rules by which devices round positions: the nats of one report, which no epsilon bounds.
 
     report of x = the cell k of a grid of side G in which x + s Z lies, on either axis, Z standard normal, fresh
     p(k | x) = Phi((k G + G/2 - x) / s) - Phi((k G - G/2 - x) / s);       1 in the own cell and 0 elsewhere where s = 0
 
 Let x be measured from the centre of the cell reported, p(x) = p(0 | x) and d > 0 along one axis.
 
-1. ln p is concave (an integral of a log-concave function), so ln p(x) - ln p(x + d) never falls as x grows. The largest
-   value over reports at most K cells from the own one is that at x = (K + 1/2) G, and over reports of probability P or
-   more that at the x with p(x) = P. These are attained.
-2. No epsilon is finite. For x >= G/2, -p'(x) = E[(x - y) / s^2] p(x) for y within the cell, hence ln p(x) - ln p(x + d)
+1. ln p is concave (an integral of a log-concave function), so ln p(x) - ln p(x + d) never falls as x grows. Over
+   reports at most K cells away its maximum is at x = (K + 1/2) G. Over reports of probability P or more it is at the x
+   with p(x) = P. Both are attained.
+2. No epsilon is finite. For x >= G/2, -p'(x) = E[(x - y) / s^2] p(x) for y within the cell. Hence ln p(x) - ln p(x + d)
    >= d (x - G/2) / s^2, without bound as x grows. Where s = 0 a report is possible in its own cell only.
-3. The total variation between x and x + d has its supremum where a border lies half-way: 2 Phi(d / 2s) - 1 (the cells
-   on either side of one border have differences of one sign, as the likelihood ratio is monotone in k); 1 where s = 0.
-4. For positions spread evenly over the cells, the error on each axis is U + s Z with U even on [-G/2, G/2] and
-   independent: the mean square is exactly 2 (G^2 / 12 + s^2).
+3. The total variation between x and x + d has its supremum 2 Phi(d / 2s) - 1 where a border lies half-way, and is 1
+   where s = 0. Proof: the likelihood ratio is monotone in k, so differences have one sign on either side of one border.
+4. For positions spread evenly over the cells, the error on each axis is U + s Z. U is uniform on [-G/2, G/2] and
+   independent of Z, so the mean square is exactly 2 (G^2 / 12 + s^2).
 
-Figures are doubles from the tails of the normal law, right to ten digits. Axes are independent: their nats add up, and
-so does -ln of the probability of a report.
-Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it); a grid of
-5 km as of WebKit's approximate location; the audit is ours.
+Figures are doubles from the tails of the normal law, correct to ten digits. Axes are independent: their nats add up.
+Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it); the grid
+of 5 km of WebKit's approximate location. The audit is ours.
 """
 
 from __future__ import annotations
@@ -71,7 +70,8 @@ class Rule:
         return float(brentq(lambda x: math.log(self.mass(x) / probability), 0, far, xtol=1e-9))
 
     def mean_distance(self) -> float:
-        """E|report - position| in m: G (sqrt 2 + arsinh 1) / 6 without offset, else by Gauss rules in polar form."""
+        # Without an offset E|report - position| has a closed form. Else Gauss rules integrate in polar form, over an
+        # eighth of the plane: the density is symmetric in both axes and their order.
         if self.deviation == 0:
             return self.grid * (math.sqrt(2) + math.asinh(1.0)) / 6
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
@@ -115,9 +115,9 @@ RULES = {
 def audit_rule(name: str) -> dict[str, Any]:
     """The audit of one report of a rule; lengths in m, effective_epsilon None with `why`.
 
-    distances: for each d along one axis the total variation, `separated`, the share of pairs that every report
-    distinguishes, and the largest nats in `cells` and `probabilities`. laplace: the level with the same mean_distance
-    or mean_squared_error.
+    distances: for each d along one axis the total variation, the largest nats in `cells` and `probabilities`, and as
+    `separated` the share of pairs that every report distinguishes. laplace: the level with the same mean_distance or
+    mean_squared_error.
     """
     rule = named_rule(name)
     mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)
