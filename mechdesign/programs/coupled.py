@@ -38,7 +38,6 @@ class SideRows:
 
     @property
     def size(self) -> int:
-        """Number of rows k."""
         return len(self.limit)
 
     @property
@@ -47,7 +46,6 @@ class SideRows:
         return np.where(self.limit == 0, 1.0, np.abs(self.limit))
 
     def with_margin(self, margin: NDArray[np.float64]) -> SideRows:
-        """The same rows with limits lowered by margin (k,)."""
         return replace(self, limit=self.limit - margin)
 
     def values(self, table: NDArray[np.float64]) -> NDArray[np.float64]:

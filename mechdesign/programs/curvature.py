@@ -38,8 +38,7 @@ def has_curvature_rule(metric: Metric, domain: Domain) -> TypeGuard[Eikonal]:
 def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
     """The excess (k,) at the cells of a grid by second differences over one cell, per squared unit of length.
 
-    To first order in the cell size the weight system has a negative weight if it is positive. Cells at the border use
-    the level one cell beyond, where a raster that ends there is constant.
+    Cells at the border use the level one cell beyond, where a raster that ends there is constant.
     """
     assert domain.cell is not None
 

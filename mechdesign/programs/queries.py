@@ -13,9 +13,9 @@ let an answer recede: from corners of three labels, from thin parts of its label
 Source: Koufogiannis & Pappas 2016, Algorithm 1 with a query q; the boundary condition is its "design choice".
 Known: a column away from its own label is private for any weights, so the constraints listed imply all others. S = all
 places makes constant mechanisms feasible: the value is at most the loss of the best constant report and at least that
-of the optimal program. If w >= 0 solves K w = 1, Algorithm 1's mechanism is feasible. Two labels that meet on one edge
-of length d have, for zero-one loss, the optimum P(wrong|u) = e^{d - f(u)} / (1 + e^d), f the distance to the other
-label, while the sums of prior e^{-f} over the two differ by at most a factor e^d.
+of the optimal program. If w >= 0 solves K w = 1, Algorithm 1's mechanism is feasible. Let two labels meet on one edge
+of length d, and let the sums of prior e^{-f} over them differ by at most a factor e^d, f the distance to the other
+label. For zero-one loss the optimum is then P(wrong|u) = e^{d - f(u)} / (1 + e^d).
 """
 
 from __future__ import annotations

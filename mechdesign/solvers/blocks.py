@@ -397,7 +397,6 @@ class _Run:
     has_factors: bool = False
 
     def iterate(self, state: _State) -> Stop:
-        """Take Newton steps until the error is below the tolerance; returns the reason for the end."""
         algebra = self.algebra
         slowest, began = 0.0, time.monotonic()
         for self.iteration in range(_OPTIONS.iterations):

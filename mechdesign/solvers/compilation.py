@@ -42,7 +42,6 @@ def compile_kernels(program: Program, *, verbose: bool = False) -> None:
 
 
 def _solve_tiny_problems(program: Program) -> bool:
-    """Solve the tiny problems; False, because no interrupt ended it."""
     domain = Domain.grid((4, 4), cell=1.0, unit="cell")
     metric = Eikonal(level=PrivacyLevel.constant(1.0, unit="cell"), stencil=8)
     prior = np.asarray(uniform(domain))
@@ -54,4 +53,5 @@ def _solve_tiny_problems(program: Program) -> bool:
     solve_optimal(problem, Targets(gap=0.01, method="blocks"))
     if isinstance(program, EikonalWeights) and FACTORED_SOLVER.is_filled:
         FACTORED_SOLVER.get().solve(EikonalWeights(problem=problem), Targets(gap=0.01, bound=False))
+    # False: no interrupt ended the search.
     return False

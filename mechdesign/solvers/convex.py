@@ -153,7 +153,6 @@ class _Tangents:
         return Stop.PRECISION
 
     def _record(self, coupled: Design) -> None:
-        """Record the bound of a coupled program, and try its table if it satisfies all inequalities."""
         assert coupled.objective is not None
         self.incumbent.record_bound(_bound_of(self.task, coupled))
         if _largest_value(self.program, coupled.mass / float(ROW_SUM)) <= -self.margin / 2:

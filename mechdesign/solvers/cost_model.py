@@ -34,7 +34,6 @@ class TimeModel:
     equations: float = 3e-11  # seconds for each n^3 of a dense system of n equations
 
     def reserve(self, problem: DesignProblem, limit: float) -> float:
-        """Seconds reserved for the last certificate and the mechanism."""
         reports = problem.reports.size
         certificate = min(self.certificate_share * limit, self.certificate * len(problem.edges.tail) * reports)
         return max(certificate, self.mechanism * problem.domain.size * reports)

@@ -98,7 +98,7 @@ class VertexMaster:
         return len(self.dual) + self.rows.size
 
     def tighten(self, margin: Vector) -> None:
-        """Lower the limits by margin (j,); bounds still hold for the original limits."""
+        # Only the master sees the margin (j,): bounds are those of the limits themselves.
         self.limit = self.rows.limit - margin
         self._rebuild()
 
@@ -107,7 +107,6 @@ class VertexMaster:
         self._waiting.append((rays, reports))
 
     def solve(self, time_limit: float, lower_bound: float) -> tuple[Vector, Vector]:
-        """The optimal mixture (k,) of the columns, and the multipliers (n,) of its row sums."""
         new = self._take_waiting()
         if new:
             self._pass_to_highs(slice(-new, None))
@@ -302,7 +301,6 @@ class BoxMaster:
         return np.asarray(np.add.reduceat(values[:, self.order], first, axis=1) / self.size)
 
     def solve(self, deadline: float) -> tuple[Vector, Vector]:
-        """The mixture (k,) and the multipliers (n,) in the box."""
         half = self.width * self.pricer.weight(self.centre)
         largest, least = self.options.tolerances
         self.x, self.dual, self.objective = self._weigh(half, min(largest, max(least, self.gap / 10)), deadline)
@@ -346,7 +344,6 @@ class BoxMaster:
         self.width = np.where(self.side == 0, self.width, np.minimum(self.options.widening * self.width, widest))
 
     def drop_expensive(self) -> None:
-        """Drop the columns with the smallest share of cost in the last mixture."""
         first, weighed = 2 * len(self.pricer.priced), len(self.x)
         if weighed <= self.options.max_columns * self.constraints:
             return

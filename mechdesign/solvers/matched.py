@@ -269,7 +269,6 @@ class MatchedSearch:
     nearest: tuple[float, Design] | None = None
 
     def run(self) -> Stop:
-        """Design at one level after another until the loss is within the gap below the target."""
         target = self.program.target
         level, design = _first_level(self.program) / self.program.excess, None
         for _ in range(_OPTIONS.max_designs):

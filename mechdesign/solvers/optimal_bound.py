@@ -43,9 +43,8 @@ def optimal_lower_bound(
 ) -> OptimalBound:
     """A lower bound of the optimal program for a table `mass` of another program; none with bound=False.
 
-    Up to 20,000 entries and 700 secrets it is that of the optimal program itself, to a gap of 1e-3. Else it is the
-    homogeneous bound of given multipliers (n,), lowered as needed, or that of one secret if it is better. The search
-    ends at `BOUND_ENDS` of the time limit that began at `started`, or at a first Ctrl-C.
+    Up to 20,000 entries and 700 secrets the optimal program is solved to a gap of 1e-3. Larger ones price the given
+    multipliers (n,), until `BOUND_ENDS` of the time limit or a first Ctrl-C.
     """
     if targets.bound is False:
         return OptimalBound()
@@ -71,7 +70,6 @@ class _PricedBound:
         self.loss = max(total_cost(mass, problem.weighted_loss), _SMALLEST)
 
     def improve(self, duals: Sequence[NDArray[np.float64]], budget: TimeBudget) -> OptimalBound:
-        """The best bound when all multipliers are priced, time ends, or Ctrl-C comes."""
         self.pricer.deadline = budget.ends
         try:
             stopped = interrupts.interruptible(partial(self._price, duals), Stop.INTERRUPT)

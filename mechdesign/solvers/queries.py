@@ -83,7 +83,9 @@ class _Columns:
         own = cost[np.arange(len(cost)), answer]
         unit, price, mean = (np.zeros(len(program.answer)) for _ in range(3))
         for k, y in enumerate(program.answer):
+            # At places of its own label y takes the rest of the row, so its kernels count elsewhere only.
             column = np.where(answer == y, 0.0, program.kernel[:, k])
+            # The true answer loses the probability that y gains, hence the difference of costs.
             unit[k], price[k], mean[k] = column.max(), (cost[:, y] - own) @ column, column.mean()
         used = np.flatnonzero(unit > 0)
         price = price[used] / unit[used]
@@ -191,6 +193,8 @@ def _rows(
     answer = program.answer[used]
 
     def entry(secret: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # P of the true answer is 1 less the kernels of the others, hence coefficient -1 and constant 1. P of another
+        # answer is the sum of its kernels.
         true = program.query.answer[secret]
         kernel = program.kernel[np.ix_(secret, used)]
         own = true == constraints.report

@@ -4,10 +4,9 @@
 
 A simplex method on trees (tree_simplex.py), started from the shortest-path tree, finds the minimising ray.
 
-Bound. For *any* spanning tree, push r from the leaves to the root: a node v with parent p hands over
-r(v) e^{-d} if r(v) >= 0 and r(v) e^{+d} if r(v) < 0, because g(v) lies in [e^{-d} g(p), e^{d} g(p)]. The sum at the
-root is a lower bound of the minimum, and the optimal tree attains it. Every operation is rounded down, so the bound
-never rests on convergence. Summed over reports,
+Bound. For *any* spanning tree, push r from the leaves to the root by (4) of tree_simplex.py. The sum at the root is a
+lower bound of the minimum, and the optimal tree attains it. Every operation is rounded down, so the bound never rests
+on convergence. Summed over reports,
 
     lower_bound = sum_u lambda(u) + sum_y min(0, min over the cone of <cost_y - lambda, g> / g(anchor(y))),         (2)
 
@@ -20,9 +19,8 @@ With weights w(u) > 0 the trial multipliers lambda - t w, t >= 0, are admissible
 
 which does not depend on how rays are normalised. There the bound is sum (lambda - t* w). Dinkelbach's method finds t*
 (Dinkelbach 1967, Management Science 13): price at a t, raise t to the largest ratio of the priced rays, repeat. Every
-ratio is a lower bound of t*, so nothing is gained once sum (lambda - t w) does not exceed a known bound. A little is
-added to the last ratio for the rounding of the pricing. The bound returned is that of `lower_bound` at the trial
-multipliers: neither the pivoting nor t* enter its proof.
+ratio is a lower bound of t*, so the search ends once sum (lambda - t w) does not exceed a known bound. `lower_bound` at
+the trial multipliers gives the bound: neither the pivoting nor t* enters its proof.
 
 Coupled programs. programs/coupled.py states and proves the bound with multipliers of side rows.
 """
@@ -148,7 +146,6 @@ class ConePricer:
 
     @classmethod
     def of(cls, problem: DesignProblem) -> ConePricer:
-        """The pricer of the reports of a problem."""
         edges, domain = problem.edges, problem.domain
         has_paths = problem.reports is domain and not has_many_pairs(len(edges.tail), domain.size)
         paths = problem.distances if has_paths else None

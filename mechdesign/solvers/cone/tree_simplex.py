@@ -60,7 +60,7 @@ _ULP, _TINY = 2.0**-52, 1e-290  # relative and absolute: more than one rounding 
 
 
 class ConeGraph(NamedTuple):
-    """A graph in compressed rows, or a complete one by its matrices; the arrays of the other kind are empty."""
+    """A graph in compressed rows, or a complete one as matrices; the other arrays are empty."""
 
     first: NDArray[np.int64]  # (n + 1,): the neighbours of v are near[first[v]:first[v + 1]]
     near: NDArray[np.int32]  # (e,)

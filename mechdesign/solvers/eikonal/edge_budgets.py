@@ -60,8 +60,6 @@ def edge_budget(
 
 
 class _EdgeBudget:
-    """The claim over the secrets of a padded problem, the weights so far, and the clock."""
-
     def __init__(self, padded: PaddedProblem, deadline: float, report: Report) -> None:
         self.padded, self.deadline, self.report = padded, deadline, report
         inner = np.full(padded.size, -1, np.int64)
@@ -99,11 +97,13 @@ class _EdgeBudget:
         """The table (n, k) at the largest tried factor for which (2) holds."""
         distance = self.padded.distances(length)
         low, high = 0.5, 1.0
+        # (2) holds at 1/2 for any weights, so there is a table before the first trial.
         best = _normalise_rows(distance, low, self.weights)[0]
         for number in range(_OPTIONS.bisections):
             self.is_late |= time.monotonic() + self.slowest > self.deadline
             if self.is_late:
                 break
+            # (2) often holds at 1, which no bisection between 1/2 and 1 would reach.
             factor = 1.0 if number == 0 else (low + high) / 2
             table, log_rows = _normalise_rows(distance, factor, self.weights)
             if self.kappa(factor, length, log_rows) <= 1.0:

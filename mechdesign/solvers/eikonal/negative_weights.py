@@ -50,7 +50,6 @@ class Diagnosis(FrozenRecord):
         )
 
     def as_parameters(self) -> dict[str, Any]:
-        """The diagnosis as attributes of a file."""
         return {
             "negative_weights": len(self.cells),
             "negative_by_boundary": self.cause.count("boundary"),

@@ -32,7 +32,6 @@ class WholeProgram:
     row_scale: NDArray[np.float64]  # (k,): divisors of the side rows
 
     def table(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The table (n, m) of a point x."""
         return x[: self.kernel.size].reshape(self.kernel.shape) * self.kernel
 
     def multipliers(self, dual: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -74,6 +73,7 @@ def assemble_whole(
     flat = np.arange(n * m)
     sums = sp.csr_array((kernel.ravel(), (flat // m, flat)), shape=(n, width))
     row_scale = np.where(rows.share > 0, rows.share * unit, np.abs(rows.limit))
+    # A limit of 0 gives no scale: the largest coefficient of its row does.
     largest = abs(rows.matrix).max(axis=1).toarray().ravel() if rows.size else np.zeros(0)
     row_scale = np.where(row_scale > 0, row_scale, np.where(largest > 0, largest, 1.0))
     side = sp.csr_array(sp.diags_array(1 / row_scale) @ rows.matrix @ sp.diags_array(kernel.ravel()))

@@ -45,7 +45,6 @@ class RestrictedProgram:
         return self.component.shape[1] + len(self.slack)
 
     def table(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The table (n, m) of a point x (v,)."""
         m, n = self.component.shape
         table = np.empty((n, m))
         for y in range(m):
