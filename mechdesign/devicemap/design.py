@@ -1,7 +1,7 @@
 r"""Make a device map of a factored mechanism on a grid: lengths from a potential, levels and weights in few digits.
 
-Levels are rounded down to integers, and lower still where an edge would be longer than in the design, so that the map's
-claim implies the design's: d_map <= d on every edge. Weights are rounded to 16 to an octave. Lengths follow from a
+Levels are rounded down to integers, and lower still where an edge would be longer than in the design. So d_map <= d on
+every edge, and the map's claim implies the design's. Weights are rounded to 16 to an octave. Lengths follow from a
 potential s (devicemap/device_map.py), the fixed point (ours) of
 
     x_e from s,     s <- 0.3 s + 0.7 ln S,     S from x_e, of places within 16 nats                                  (1)
@@ -63,7 +63,7 @@ def make_device_map(mechanism: xr.Dataset, *, on_progress: Callable[[Progress], 
 def _find_potential(
     device_map: DeviceMap, claim: Edges, logarithm: NDArray[np.float64], report: Report
 ) -> tuple[DeviceMap, float]:
-    """The map with the potential of the round of least kappa, and this kappa; logarithm (n,), ln S to start with."""
+    # The fixed point (1), from ln S of the design. Only differences of the potential matter: centred, it fits 16 bits.
     centre = (logarithm.min() + logarithm.max()) / 2
     cap = max(_NEAREST * _ONE, device_map.longest) // device_map.grain
 
@@ -140,7 +140,7 @@ def _initial_map(stored: MechanismFile) -> DeviceMap:
 
 
 def _quantise_levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
-    """A unit and integer levels whose products do not exceed the levels."""
+    # Products of the unit and the integers must not exceed the levels.
     # The unit has 30 binary digits and a level 16: their product is exact in a double.
     mantissa, exponent = math.frexp(float(nats.max()) / LARGEST_LEVEL)
     unit = math.ldexp(math.ceil(math.ldexp(mantissa, _UNIT_BITS)) + 1, exponent - _UNIT_BITS)

@@ -18,14 +18,14 @@ cells that are `margin` or more cells from the border, R = n1 + 2 margin, C = n2
 
     A_k = floor(2^48 level_unit |k| / 24),  |k|^2 = (k_1 h_1)^2 + (k_2 h_2)^2,  h the sides of a cell,
 
-one A for (1, 0), for (0, 1), for (1, 1) and (1, -1), for (2, 1) and (2, -1), for (1, 2) and (1, -2): `length_scales`,
-in this order (three of them with 8 neighbours). `level_unit` and h are doubles, taken exactly.
-Statement. d is at most 2^48 times the line integral of eps along the segment from centre to centre, eps the
-function that is level_unit l at the centres and bilinear between them; it is below by less than m < 2^21.
+`length_scales` has A_k for k = (1, 0), (0, 1), (1, 1), (2, 1), (1, 2), in this order; with 8 neighbours three.
+(1, -1), (2, -1) and (1, -2) have the A of their mirror images. `level_unit` and h are doubles, taken exactly.
+Statement. d is at most 2^48 times the line integral of eps along the segment from centre to centre. Here eps is
+level_unit l at the centres and bilinear between them. d is below the integral by less than m < 2^21.
 Proof. Along (1, 0) eps is linear. Along (1, b) it is (1 - t)^2 l(o) + t (1 - t) (l(i + 1, j) + l(i, j + b)) + t^2 l(e),
 whose integral is 1/3, 1/6, 1/6, 1/3 of the four. Along (2, b) the first half of the segment lies in the square of
-(i, j), (i + 1, j), (i, j + b), (i + 1, j + b), on which the weights of these four integrate to 5/12, 1/3, 1/12, 1/6;
-the second half is its mirror image. And A_k is rounded down.
+(i, j), (i + 1, j), (i, j + b), (i + 1, j + b). The weights of these four integrate to 5/12, 1/3, 1/12, 1/6 along it.
+The second half is its mirror image. And A_k is rounded down.
 
 **The claim.** P(y|u) <= exp(d(u, u')) P(y|u') for all reports y and all secrets u, u', d the shortest-path distance of
 the edges between secrets. No edge of the claim has a cell of the margin between its ends.
@@ -38,14 +38,14 @@ the edges between secrets. No edge of the claim has a cell of the margin between
 
 and q(u, p) is the least sum of units over paths from u to p, at most cap; cap + largest x <= 65,535.
 Weights are W(p) = M[b mod 16] 2^(b div 16), with M[a] = 2^(12 + a / 16) rounded to the nearest (MANTISSAS); so
-2^12 <= W < 2^28. The kernel is E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio) for t < cap, where ratio 2^-shift is
+2^12 <= W < 2^28. The kernel is E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio) for t < cap. Here ratio 2^-shift is
 e^(step 2^-48) rounded down, 2^61 <= ratio < 2^62 (`exp_lower` of mechanism/certificate.py).
 
 **The mechanism** is P(p|u) = E(q(u, p)) W(p) / S(u), S(u) the sum over all places p, margin included. The report of a
 place (i, j) is the secret in row min(max(i - margin, 0), n1 - 1), column min(max(j - margin, 0), n2 - 1), with number
 row n2 + column. It is private as claimed if S(v) <= R_e S(u) and S(u) <= R_e S(v) for every edge e = (u, v) between
-secrets, with ln R_e <= (d - x step) 2^-48 (factored/certificate.py; R_e is `exp_lower` of that difference rounded down
-to whole 2^-20 nats).
+secrets (factored/certificate.py). Here ln R_e <= (d - x step) 2^-48: R_e is `exp_lower` of that difference rounded down
+to whole 2^-20 nats.
 
 **A bound of S.** With `bound` = (g, k), 2^30 <= g < 2^31, 0 <= k <= 64, G(0) = g, G(a + 1) = ceil(G(a) RISE / 2^30),
 RISE = ceil(2^30 e^(1/128)) = 1,082,163,286:
@@ -55,8 +55,8 @@ RISE = ceil(2^30 e^(1/128)) = 1,082,163,286:
 It follows exp(s(u) 2^-15) to within 2^-15. S(u) <= Sbar(u) <= 4 S(u) is certified secret by secret: a round of a draw
 ends with probability S / Sbar, and a map of Sbar = 2^31 S never reports.
 
-No number is large: d < 2^53 since A_k < 2^32 is required and m <= 24 * 65,535 < 2^20.6; E(q) W < 2^86;
-S(u) < 2^118 for fewer than 2^31 places; Sbar(u) < 2^34 (2^22 + 2^15.1) 2^64 < 2^121. 3 d may exceed 2^53, but
+No number is large. d < 2^53, since A_k < 2^32 is required and m <= 24 * 65,535 < 2^20.6. E(q) W < 2^86, so
+S(u) < 2^118 for fewer than 2^31 places. Sbar(u) < 2^34 (2^22 + 2^15.1) 2^64 < 2^121. 3 d may exceed 2^53, but
 floor(3 d / 10) = 3 (d div 10) + floor(3 (d mod 10) / 10).
 """
 
@@ -106,7 +106,7 @@ WEIGHTS = np.array([MANTISSAS[b % 16] << b // 16 for b in range(256)], np.uint32
 
 
 def _level_sums(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[np.int64]:
-    """Sums m of levels ("Edges") along (a, b) from the columns `here`."""
+    # m of "Edges", of the step (a, b) from the columns `here`.
     # The weights of an edge add up to 24: m is at most 24 * 65,535 < 2^21.
     rows = max(0, len(level) - a)
 
@@ -250,8 +250,7 @@ class DeviceMap(FrozenRecord):
         return np.pad(np.arange(self.secrets).reshape(self.cells), self.margin, mode="edge").ravel()
 
     def edges_by_step(self) -> Iterator[Along]:
-        """The edges along every step of the stencil in turn, with their lengths d (m,) in 2^-48 nats."""
-        # Each: places o (m,) and e (m,) of their ends, and lengths.
+        """The places o (m,) and e (m,) and lengths d (m,) of edges, along every step of the stencil in turn."""
         rows, columns = self.shape
         number = np.arange(rows * columns).reshape(rows, columns)
         for a, b in STEPS[: self.stencil // 2]:
@@ -275,7 +274,7 @@ class DeviceMap(FrozenRecord):
 
     @cached_property
     def edges(self) -> Edges:
-        """The edges of the claim, lengths in nats, exact as doubles."""
+        # Lengths in nats are exact as doubles, since d < 2^53.
         secret = np.full(math.prod(self.shape), -1, np.int64)
         secret[self.inner] = np.arange(self.secrets)
         parts = []

@@ -2,15 +2,15 @@ r"""Draw reports from a device map: the same place from the same random bytes, i
 
 **The order of places.** Seen from a secret u, the places with q(u, p) < cap are put in order of (q(u, p), p): nearer
 ones first, among equally near ones the lower number first. Call them p_1, p_2, ..., p_B; p_1 = u. Since no edge has
-fewer than 1 unit, the places at distance t are known once those below t are settled: a search in buckets of one
-unit, each sorted by number, or a heap of (q, p), meets them in this order and can stop after any of them.
+fewer than 1 unit, the places at distance t are known once those below t are settled. A search in buckets of one unit,
+each sorted by number, or a heap of (q, p), meets them in this order. It can stop after any of them.
 
 **The intervals.** With E, W, S of device_map.py, T the sum of W over all places, and floor = E(cap):
 
     a_i = (E(q(u, p_i)) - floor) W(p_i),       L = a_1 + ... + a_B,        S(u) = L + floor T
 
-The integers 0 <= t < S(u) are dealt out: first a_1 of them to p_1, then a_2 to p_2, ..., a_B to p_B; then, from L
-on, floor W(p) of them to every place p in the order of its number. So t belongs
+The integers 0 <= t < S(u) are dealt out in order: a_1 of them to p_1, then a_2 to p_2, ..., a_B to p_B. From L on,
+floor W(p) of them go to every place p, in the order of its number. So t belongs
 
     to p_i where a_1 + ... + a_(i-1) <= t < a_1 + ... + a_i;
     else, where t < S(u), to the first p with W(0) + ... + W(p) > (t - L) div floor.
@@ -19,9 +19,9 @@ on, floor W(p) of them to every place p in the order of its number. So t belongs
 
     1. Take 16 random bytes, as a little-endian integer z < 2^128; t = z div 2^(128 - n).
     2. If t >= Sbar(u), go to 1.
-    3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. Only where no place remains
-       and t >= L: if t < S(u), the place is found in the second part; else, where Sbar(u) > 4 S(u), nothing is drawn,
-       now or later, from this map; else go to 1.
+    3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. If no place remains, t >= L.
+       Then, if t < S(u), the place is found in the second part. Else, if Sbar(u) > 4 S(u), nothing is drawn from this
+       map, now or later. Else go to 1.
 
 The report is the cell of that place (device_map.py).
 Statement. If S(u) <= Sbar(u), every place is drawn with probability E(q(u, p)) W(p) / S(u), exactly, from independent

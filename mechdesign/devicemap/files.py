@@ -23,9 +23,9 @@ these keys and no others:
 | source_sha256 | 64 hexadecimal digits | the checksum of the design that the map was made from |
 | about | {"problem", "program", "promise"} | texts for people |
 
-`claim_digest` is the SHA-256 of the JSON text of {"cell", "cells", "level_unit", "origin", "plane" or null, "stencil",
-"unit"} of the header, keys sorted, as Python's json.dumps writes it, followed by the levels of the secrets as uint16,
-row by row. The numbers are those of device_map.py.
+`claim_digest` is the SHA-256 of a JSON text followed by the levels of the secrets as uint16, row by row. The text is
+{"cell", "cells", "level_unit", "origin", "plane" or null, "stencil", "unit"} of the header, keys sorted, as Python's
+json.dumps writes it. The numbers are those of device_map.py.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _layout(header: dict[str, Any]) -> Layout:
 
 
 def _map_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DeviceMap:
-    """The map of numbers and texts of any type; `unpack` compares its header with the one that was read."""
+    # Numbers and texts may be of any type: `unpack` compares the header of this map with the one of the file.
     fields: dict[str, Any] = {**arrays}
     fields |= {name: int(header[name]) for name in ("stencil", "grain", "step", "cap")}
     fields["margin"] = int(header["margin"])

@@ -1,12 +1,13 @@
 """The page of a device map, and the folder of files for devices.
 
-The page holds the file and its facts. To the names of web/contents.py it adds `first`, the cell that is proved first
-(of the highest level, nearest to the middle), and `levels_per`, the unit of length of printed levels.
+The page holds the file and its facts. To the names of web/contents.py it adds `first` and `levels_per`. The page proves
+the cell `first` before the others: of those of the highest level, the nearest to the middle. `levels_per` is the unit
+of length of printed levels.
 
 The folder holds region.map, for devices without zlib and JSON; sample_region.c draws from it in place. It is a plain
-container (mechanism/container.py) of the kind "device". Its arrays are numbers (u8): n1, n2, margin, stencil, cap,
-shift, g, k, grain, ratio, five length scales, of which the last two are 0 with 8 neighbours; then level (u2), potential
-(i2) and weight (u1) of R x C places, as in device_map.py.
+container (mechanism/container.py) of the kind "device". The first array is numbers (u8): n1, n2, margin, stencil, cap,
+shift, g, k, grain, ratio, five length scales. The last two scales are 0 with 8 neighbours. Then come level (u2),
+potential (i2) and weight (u1) of R x C places, as in device_map.py.
 """
 
 from __future__ import annotations

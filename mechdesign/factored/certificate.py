@@ -106,7 +106,7 @@ class Factors:
 
     @cached_property
     def order(self) -> NDArray[np.int64]:
-        """The secrets (n,) in the order of passes over all of them: 128 in a row are neighbours."""
+        # The order of passes over all secrets: 128 in a row are neighbours, so their window is small.
         return tile_order(self.metric.points[self.inner])
 
     def distances(self, secrets: NDArray[np.int64]) -> Distances:

@@ -59,6 +59,7 @@ class Cluster:
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+            # A task that unpickles the state: dask runs it again if its worker is lost (module docstring).
             shared = self.client.submit(pickle.loads, pickle.dumps(state, protocol=5), pure=False)
         try:
             yield lambda start, stop: _Block(
@@ -135,7 +136,7 @@ def versions_here() -> dict[str, str]:
 
 
 def _check_answer(scheduler: str) -> None:
-    """Check that a scheduler answers, before a client exists: a client that cannot connect keeps trying."""
+    # Asked before a client exists, since a client that cannot connect keeps trying.
     from distributed.core import rpc
     from distributed.security import Security
 
@@ -178,7 +179,7 @@ def _unreachable(scheduler: str, message: str) -> InputError:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep logs of lost connections off the terminal: errors report them."""
+    # Errors report lost connections: the logs would repeat them on the terminal.
     loggers = [logging.getLogger(name) for name in _LOGS]
     for logger in loggers:
         logger.disabled = True

@@ -62,9 +62,8 @@ class ColumnCertifier:
         return certify_factors(self.problem, factors, self.target, edges, sums, exact=exact, report=report)
 
     def _lengths(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Lengths (e,) in units that leave room for the row sums, and the row sums (n,) up to a factor."""
-        # The round with the largest mean share of claimed lengths once its kappa is divided out: a loss depends on
-        # that.
+        # Returns the round with the largest mean share of claimed lengths once its kappa is divided out: that share
+        # decides the loss.
         edges, size, best_share = self.problem.edges, self.problem.domain.size, 0.0
         units, best_round = self.units.quantise(edges.length), 0
         best = units, np.ones(size)

@@ -225,7 +225,7 @@ class FactoredRun:
         self.order = tile_order(self.problem.domain.points)
 
     def reserve_time(self, state: EikonalState) -> None:
-        """Reserve time for the certificate, estimated from some rows; a SolverError if too little remains."""
+        # The time of a certificate is estimated from some rows, before any round: a run without one is worth nothing.
         if self.time_limit == math.inf:
             return
         data = loss_data(self.problem, self._factors(state), self.frame.target)
@@ -246,7 +246,6 @@ class FactoredRun:
         self.rounds_end = max(ends - CONSTANTS.certificate_passes * one_pass, now + CONSTANTS.least_seconds)
 
     def run_rounds(self, state: EikonalState) -> tuple[EikonalState, NDArray[np.float64], str]:
-        """The last state with row sums, these (n,) (ones before any round), and the reason to stop."""
         stored = self.folder.read(_STATE)
         if stored is not None:
             state = EikonalState(number=int(stored["number"]), weight=stored["weight"], potential=stored["potential"])
@@ -304,7 +303,6 @@ class FactoredRun:
         return certify_factors(self.problem, factors, target, self.claim, expected, exact=exact, report=self.report)
 
     def bound(self, stopped: str) -> tuple[ProvedBound | None, str]:
-        """A lower bound, None without time or after an interrupt, and the reason to stop."""
         if stopped == "interrupt":
             return None, stopped
         deadline = self.started + CONSTANTS.bound_share * self.time_limit

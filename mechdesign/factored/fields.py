@@ -111,7 +111,7 @@ def field_block(task: FieldTask, start: int, stop: int) -> Arrays:
 
 @numba.njit(cache=True, nogil=True)
 def _write_generators(rays, graph, deepest, depth, at_place, offset, first):  # type: ignore[no-untyped-def]
-    """Write the generators of every ray to at_place and offset, in nats; first (b + 1,) counts them; depth is inf."""
+    # (1), for every ray. `depth` is infinity on entry and exit: places outside the ray explain nothing.
     count, place, ray = rays.counts, rays.place, rays.ray
     start, filled = 0, 0
     for j in range(count.size):
@@ -138,7 +138,7 @@ def _write_generators(rays, graph, deepest, depth, at_place, offset, first):  # 
 
 @numba.njit(cache=True, nogil=True)
 def _write_field(place, offset, report, data, heap, nodes, values):  # type: ignore[no-untyped-def]
-    """The field of one column: nodes[:k] and values[:k] within `keep` steps, k, and its cost within `reach` steps."""
+    # Writes nodes[:k] and values[:k] within `keep` steps; returns k and the cost within `reach` steps.
     # Dijkstra from all generators at once, each starting at its offset. The distances of the heap are the largest
     # integer on entry and exit: only touched places are reset, since a column reaches few of n.
     key, held, distance = heap.key, heap.held, heap.distance

@@ -164,7 +164,7 @@ def _rescale(executor: Workers, places: Places, state: DualState) -> DualState:
 def _pass_on_grid(
     executor: Workers, places: Places, state: DualState, deadline: float, report: Report, most: int, slowest: float
 ) -> tuple[DualState, float]:
-    """The state after the passes on one grid, and the seconds of the slowest, or those expected if none was made."""
+    # `slowest` is the expected time of a pass on entry: a pass that would end too late is not begun.
     radii = WIDE if places.size <= CONSTANTS.few_places else Radii()
     count = min(max(CONSTANTS.fewest, CONSTANTS.priced_reports // places.size), most)
     worth: list[float] = []

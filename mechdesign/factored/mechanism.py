@@ -153,9 +153,8 @@ class FactoredMechanism(Rows):
             raise VerificationError(message, field="row_sum", remedy="use an unaltered file")
 
     def _cumulative(self, distances: NDArray[np.uint16]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        """Cumulative masses (c,), exact, as a high part and the low 43 bits."""
-        # A mass of up to 87 bits is split at bit 43 from the halves of E: no product exceeds 57 bits, and the low parts
-        # of up to 2^21 columns add up below 2^64. The carries of the low sums go to the high ones at the end.
+        # Exact: a mass of up to 87 bits is split at bit 43. It is made from the halves of E, so no product exceeds 57
+        # bits. The low parts of up to 2^21 columns add up below 2^64; their carries go to the high sums at the end.
         mask = np.uint64((1 << _LIMB) - 1)
         kernel_high, kernel_low = self.factors.halves
         weight = self.factors.weight.astype(np.uint64)
@@ -176,7 +175,7 @@ class FactoredMechanism(Rows):
 def _draw(
     high: NDArray[np.uint64], low: NDArray[np.uint64], size: int, bits: Callable[[int], bytes]
 ) -> NDArray[np.int64]:
-    """Draw columns by inversion: the number of cumulative masses (c,) that are at most a uniform integer."""
+    # By inversion: a column is the number of cumulative masses that are at most a uniform integer.
     # Uniform integers of as many bits as the last mass has; those that are not below it are drawn again. Two words are
     # compared: the low ones only where high ones tie.
     columns, done = np.empty(size, np.int64), 0

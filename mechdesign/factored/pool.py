@@ -259,7 +259,7 @@ class PoolRun:
         return self.deadline - rest if self.deadline < np.inf else np.inf
 
     def used_columns(self) -> tuple[Columns, NDArray[np.int64], Vector]:
-        """The columns with weight, their reports and weights; before any round those of all places."""
+        # Before any round: the column of every place, with the weights of the ladder.
         n = self.places.size
         if self.pool is None or not len(self.best_weight):
             every = np.arange(n)
@@ -351,7 +351,7 @@ class PoolRun:
         return loss
 
     def _level(self, blocks: OverlappingBlocks) -> None:
-        """Repeat the master from its last point, which brings row sums closer to 1."""
+        # Repeats from the last point bring row sums closer to 1.
         # Pricing continues from the first point, not from here: the best multipliers of the pool overrate missing
         # columns.
         assert self.pool is not None

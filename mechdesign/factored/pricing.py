@@ -75,7 +75,6 @@ class PricingTask:
 
     @classmethod
     def all(cls, places: Places, dual: Vector, *, reach: float, core: float, **options: Any) -> PricingTask:
-        """A task for every place as a report, or for the option `reports`."""
         reports = options.pop("reports", np.arange(places.size))
         start = options.pop("start", np.ones(len(reports)))
         return cls(places=places, reports=reports, dual=dual, reach=reach, core=core, start=start, **options)
@@ -126,7 +125,6 @@ class LocalProgram:
         )  # fmt: skip
 
     def program(self) -> tuple[Vector, Vector, NDArray[np.int32], ConeGraph]:
-        """The program of the core: above (1, kc), below (kc,), the tree (1, kc) and the graph."""
         inner, places, edges = self.inner, slice(self.core), slice(self.edges)
         graph = ConeGraph(inner.first[: self.core + 1], inner.near[edges], inner.length[edges], inner.factor[edges])
         return inner.above[None, places], inner.below[places], inner.tree[None, places], graph
@@ -137,7 +135,7 @@ class LocalProgram:
         return close_ball(self.k, task.keep, rays, self.dual, self.places.graph, self.room, self.numbers, self.value)
 
     def look_around(self, y: int) -> bool:
-        """True if c < lambda at a place outside the ball of y, which `left_out` returns (3)."""
+        # (3): `left_out` returns the places where c < lambda.
         return bool(look_around(y, self.costs, self.dual, self.room.where, self.least))
 
     def left_out(self) -> Arrays:

@@ -9,8 +9,8 @@ and the over-relaxed expectation-maximisation update w <- w (rise / mass)^1.5, w
 round moves weights and lengths together, but for the last ones, which move the potential alone, part of the way.
 
 Rounds use a smaller range than the certificate, at the same step. Those that move weights sweep distances once
-(integer_metric.py). If the shortest edge is below 0.15 nats, the errors are half a percent of it and weights drift:
-kappa of 300 x 300 cells of Philadelphia is 1.0085 after 24 rounds, 1.04 after 96. All rounds are exact then.
+(integer_metric.py). If the shortest edge is below 0.15 nats, the errors are half a percent of it and weights drift.
+On 300 x 300 cells of Philadelphia kappa is 1.0085 after 24 rounds, 1.04 after 96. All rounds are exact then.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def check_factored(
 
 
 def _check_bound(stored: MechanismFile, on_progress: Callable[[Progress], None] | None) -> bool | None:
-    """True if the stored multipliers prove the stored bound; None if there is no bound."""
+    # None without a bound. A file with only part of a proof fails, since its bound cannot be recomputed.
     mechanism = stored.mechanism
     stated = [name in mechanism.attrs for name in ("lower_bound", "bound_reach", "bound_core")] + ["dual" in mechanism]
     if not all(stated):

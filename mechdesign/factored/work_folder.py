@@ -55,7 +55,6 @@ class Folder:
     run: str = ""
 
     def read(self, name: str) -> dict[str, NDArray[Any]] | None:
-        """Arrays stored under a name; None if there are none or the file is damaged."""
         if self.path is None:
             return None
         try:

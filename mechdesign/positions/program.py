@@ -44,8 +44,8 @@ class Positions(Program):
     problem : DesignProblem
         A grid of square cells of two axes and a metric with a level.
     corner_level : (n, 4) or (n, 16) array
-        Levels at the corners of each cell or of its quarters in nats per unit, low corner first and the last axis
-        fastest, whose bilinear interpolant nowhere exceeds eps; by default `quarter_levels`.
+        Levels at the corners of each cell or of its quarters in nats per unit, by default `quarter_levels`. Low corner
+        first, the last axis fastest. Their bilinear interpolant must nowhere exceed eps.
 
     Examples
     --------
