@@ -191,7 +191,6 @@ class Ridge(SoftQuery):
         return self.profile.values(self.along(x)[0])
 
     def lipschitz(self, x: ArrayLike) -> Array:
-        """|direction| times the K of phi."""
         t, length = self.along(x)
         return length * self.profile.lipschitz(t)
 

@@ -47,7 +47,7 @@ def release_problem(
 ) -> DesignProblem:
     """The design problem with secrets `domain`, reports `outputs` and loss (f(x) - y)^2.
 
-    Reports stand at their output on one axis: they are values, no places of the domain.
+    Reports are values on one axis, not places of the domain.
 
     Parameters
     ----------
@@ -190,9 +190,9 @@ def error_of_mean(
     mechanism, values : xarray.Dataset, (n,) array
         A release of numbers; f at the secrets, in the unit of the outputs.
     users : int
-        How many.
+        The number of users.
     population : (n,) array
-        Where users come from; by default the prior of the mechanism.
+        The distribution of the users' secrets; by default the prior of the mechanism.
 
     Returns
     -------

@@ -62,7 +62,7 @@ def plan_tick(design: SessionDesign, state: SessionState, tick: int) -> Plan:
 
 
 def draw_report(design: SessionDesign, plan: Plan, place: int, draw: Draw) -> SessionState:
-    """The session after the tick, somebody being at `place` (n of them)."""
+    """The session after the tick, with somebody at `place` (0 to n - 1)."""
     return append_report(design, plan, None if plan.table is None else draw(plan.table, place))
 
 
@@ -115,14 +115,14 @@ class Smoothed(FrozenRecord):
 
 @validated
 def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None = None) -> Smoothed:
-    """Where somebody was at every tick, given the whole transcript.
+    """The distribution of the place at every tick, given the entire transcript.
 
     Parameters
     ----------
     design, transcript : SessionDesign, Transcript
         The session and its releases.
     ticks : int
-        How many ticks from 0 on; by default up to the last one.
+        The number of ticks from 0; by default up to the last one.
 
     Returns
     -------

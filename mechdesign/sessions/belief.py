@@ -30,7 +30,7 @@ class Belief(FrozenRecord):
     loss : (n, n) array
         Of naming a place (across) when another (down) is true.
     weights, tick : (s,) array, int
-        Sum 1; at which.
+        The distribution, of sum 1; its tick.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Belief(FrozenRecord):
         return replace(self, weights=weights, tick=tick)
 
     def seen(self, likelihood: NDArray[np.float64]) -> Belief:
-        """The belief after something whose probability from every place is (n,)."""
+        """The belief after a release, given its probabilities from each place (n,)."""
         return replace(self, weights=self.chain.update(self.weights, likelihood))
 
     @cached_property

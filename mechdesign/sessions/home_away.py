@@ -178,7 +178,6 @@ class FactoredHomeAway:
         return np.concatenate([[HOUSED], np.asarray(model.home, float), np.asarray(model.away, float)])
 
     def step(self, belief: _Floats, tick: int) -> _Floats:
-        """The beliefs at `tick` that follow from those at the tick before."""
         housed, home, away = self._parts(belief)
         leave, back, wander, jump = self.chain.rates(tick)
         stay, left = (1 - housed) * (1 - back), housed * leave
@@ -186,7 +185,6 @@ class FactoredHomeAway:
         return self._join(1 - stay - left, home, weights / np.maximum(stay + left, _TINY)[:, None])
 
     def update(self, belief: _Floats, likelihood: _Floats) -> _Floats:
-        """The beliefs after something whose probability from every place is (k, n)."""
         housed, home, away = self._parts(belief)
         at_home, at_away = (home * likelihood).sum(axis=1), (away * likelihood).sum(axis=1)
         now = housed * at_home / np.maximum(housed * at_home + (1 - housed) * at_away, _TINY)
@@ -214,7 +212,8 @@ class FactoredHomeAway:
 
 
 def jumping(weights: _Floats) -> _Floats:
-    """Rows of weights (n, n) as probabilities of another place than that of the row."""
+    """Row-stochastic (n, n) probabilities of a move to another place, proportional to the weights."""
+    # Without it a row whose weights all underflow would be divided by 0.
     moving = weights + np.finfo(float).tiny
     np.fill_diagonal(moving, 0.0)
     return moving / moving.sum(axis=1, keepdims=True)

@@ -85,6 +85,7 @@ class PrivateLedger(Generic[C]):
             if new is None:
                 self._remove_left_over()
                 self.read()
+            # Again under the lock: another process may have made the file since.
             elif _exists(self.path):
                 raise self._exists_error()
             else:
@@ -99,11 +100,11 @@ class PrivateLedger(Generic[C]):
                 yield
             finally:
                 with suppress(OSError):  # Windows removes no open file
+                    # A ledger that was not created leaves no lock file.
                     if not os.path.lexists(self.path) and lock.stat().st_size == 0:
                         lock.unlink()
 
     def current(self) -> C:
-        """The content at this moment."""
         with self.locked():
             return self.read()
 

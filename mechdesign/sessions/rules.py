@@ -128,7 +128,7 @@ class Clock(_Numbered):
     hours, number : sequence of float, sequence of int
         In [0, 24); the table of each hour, by default table 0.
     widths : sequence of float
-        Instead of `number`, rising, in the unit of the loss: the table is how many the expected error exceeds.
+        Instead of `number`: increasing, in the unit of the loss. Table k if the expected error exceeds k of them.
 
     Examples
     --------
@@ -175,16 +175,16 @@ class Clock(_Numbered):
 
 @dataclass(frozen=True, kw_only=True)
 class Risk(_Numbered):
-    """Report where the filter's expected error exceeds a threshold, at most so often in a window.
+    """Report if the filter's expected error exceeds a threshold, until a window has its maximum of reports.
 
     Parameters
     ----------
     above, most, per : float, int, str
-        The threshold, in the unit of the loss; reports in a window; the window: "1d", "24h" or "14d", say.
+        The threshold, in the unit of the loss; the maximum of reports in a window; the window, such as "1d" or "24h".
     number : sequence of int
         The table of the k-th report of a window of days; table 0 by default.
     widths : sequence of float
-        As of `Clock`.
+        See `Clock`.
 
     Examples
     --------
@@ -209,7 +209,6 @@ class Risk(_Numbered):
             raise InputError(problem, field="number", value=list(self.number))
 
     def thresholds(self, ticks: int) -> NDArray[np.float64]:
-        """As `Clock.thresholds`."""
         return np.full(ticks, self.above)
 
     def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
@@ -223,4 +222,5 @@ class Risk(_Numbered):
         per = Window.of(self.per, ticks)
         if self.number:
             return ordered_worst([charges[each] for each in self.number], per, window)
+        # At most one report a tick, so a window of fewer ticks than `most` limits their number.
         return ordered_worst([1] * min(self.most, per.length), per, window) * max(charges[: self.tables()])

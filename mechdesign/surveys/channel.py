@@ -107,7 +107,7 @@ def report_places(stored: MechanismFile) -> Domain:
 
 
 def shared_domain(mechanisms: Sequence[xr.Dataset]) -> Domain:
-    """The common secrets of several mechanisms. Refuses different ones, and one mechanism twice."""
+    """The common secrets of several mechanisms. Refuses different secrets, and a repeated mechanism."""
     domains = [MechanismFile.read(mechanism).domain for mechanism in mechanisms]
     for mechanism, domain in zip(mechanisms, domains, strict=True):
         if domain.describe() != domains[0].describe() or not np.array_equal(domain.points, domains[0].points):

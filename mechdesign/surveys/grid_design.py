@@ -106,6 +106,7 @@ def _trim_light_rays(
         theta = optimal_weights(rays, norm, cost=cost, group=group, start=start, precision=_FINE).theta
         if theta.min() > LIGHT:
             break
+    # The least change of the weights that makes rows sum to 1.
     rows = group.mean @ rays
     return rays, theta + np.linalg.lstsq(rows, 1 - rows @ theta)[0]
 
@@ -125,8 +126,10 @@ def torus_of(program: StatisticalDesign) -> tuple[Torus, _Floats]:
         indicators = area_indicators(np.asarray(program.areas))
         laid = np.zeros((indicators.shape[1], *shape))
         laid[(slice(None), *domain.index.T)] = indicators.T
+        # A A^T averaged over all moves on the torus, which is diagonal in Fourier modes.
         power = (np.abs(np.fft.fftn(laid, axes=range(1, laid.ndim))) ** 2).sum(axis=0)
         return torus, power.ravel()[1:] / math.prod(shape)
+    # Eigenvalues of the lattice Laplacian L, axis by axis; the norm is L^+.
     waves = [(2 * np.sin(np.pi * np.arange(t) / t) / h) ** 2 for t, h in zip(shape, domain.cell, strict=True)]
     return torus, 1 / np.add.reduce(np.meshgrid(*waves, indexing="ij")).ravel()[1:]
 
@@ -182,6 +185,7 @@ def _next(
     active = mixture.theta > _IDLE
     best = np.setdiff1d(np.argsort(-reduced_cost, kind="stable")[:_ADDED], chosen[active])
     best = best[reduced_cost[best] > 0]
+    # The interior-point method starts from positive weights: new rays share the rest.
     theta = mixture.theta[active] * (1 - _NEW)
     return np.r_[chosen[active], best], np.r_[theta, np.full(len(best), (1 - theta.sum()) / max(1, len(best)))]
 
@@ -194,6 +198,7 @@ def _unfold(rays: _Floats, weights: _Floats, group: Symmetry) -> _Floats:
     keys = np.stack([np.rint(mark @ logs[way] / _SAME) for way in group.ways])
     parts = []
     for number, way in enumerate(group.ways):
+        # A ray with symmetries of its own has equal images: the first one enters, with their joint weight.
         fresh = ~(keys[:number] == keys[number]).any(axis=0)
         same = (keys == keys[number]).sum(axis=0)
         parts.append((rays * (weights * same / len(group.ways)))[way][:, fresh])

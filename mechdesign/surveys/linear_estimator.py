@@ -29,7 +29,7 @@ _Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
-    """a (M, K), one column an area; bias (K,), max |P a - g|; law (M,), the D; lost, how many directions P loses."""
+    """a (M, K), a column an area; bias (K,), max |P a - g|; law (M,), the D; lost, the number of lost directions."""
 
     values: _Floats
     bias: _Floats

@@ -147,7 +147,7 @@ def plan(
 
 
 def people_for(deviation: NDArray[np.float64], error: float, z: float) -> NDArray[np.float64]:
-    """The least N with z deviation / sqrt(N) <= error, at least 1."""
+    """The least N >= 1 with z deviation / sqrt(N) <= error."""
     return np.maximum(np.ceil((z * deviation / error) ** 2), 1.0)
 
 

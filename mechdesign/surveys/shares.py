@@ -112,6 +112,7 @@ def estimate_shares(
     prior = np.asarray(mechanisms[0]["prior"].values, float)
     best = maximum_likelihood(numbers, channel.table)
     shown = best if method == METHODS[0] else expectation_maximization(numbers, channel.table, maximum=best)
+    # The test needs the maximum, whichever distribution the estimate shows.
     fit = fit_test(channel, numbers, best, seed=seed)
     variables: dict[str, Any] = {
         "distribution": ("secret", shown.distribution, {"units": "1"}),
@@ -197,6 +198,7 @@ def _differences(
         linear_intervals(channel_of, reports, linear_weights(channel_of, areas.indicator, prior), z, strict=False)
         for channel_of, reports in ((channel, numbers), (other, others))
     )
+    # The periods are independent, so variances add. Biases are bounds, which add themselves.
     away = z * np.hypot(now.standard_error, then.standard_error) + now.bias + then.bias
     reasons = [first or second for first, second in zip(now.reasons, then.reasons, strict=True)]
     bounded = np.array([reason is None for reason in reasons])
@@ -227,7 +229,6 @@ def _attributes(
     shown: DistributionEstimate,
     fit: FitTest,
 ) -> dict[str, Any]:
-    """Attributes of an estimate without areas, in the order of its document."""
     return {
         "schema": ESTIMATE.name,
         "problem": mechanisms[0].attrs["problem"],

@@ -96,6 +96,7 @@ def _step(program: Likelihood, now: CertifiedPoint, slack: _Floats) -> tuple[_Fl
     if solve is None:
         return None
     stationary = 1 - now.ratio - slack
+    # Predictor: the step below with target 0.
     change = solve(-stationary - slack)
     rise = -slack - slack / p * change
     mean = float(p @ slack)
@@ -167,11 +168,11 @@ def updates(program: Likelihood, start: _Floats, *, accelerate: bool = False) ->
 
 
 def _extrapolate(program: Likelihood, now: CertifiedPoint, after: CertifiedPoint) -> CertifiedPoint:
-    """The accelerated step from `now`, whose plain update is `after`."""
     twice = after.distribution * after.ratio
     first = after.distribution - now.distribution
     second = twice - after.distribution - first
     bend = float(np.linalg.norm(second))
+    # The step length of squared extrapolation (SQUAREM): ratio of first to second difference.
     factor = -float(np.linalg.norm(first)) / bend if bend > 0 else -1.0
     while factor < _PLAIN:
         point = now.distribution - 2 * factor * first + factor**2 * second

@@ -42,21 +42,21 @@ from mechdesign.surveys.source_sets import source_sets
 if TYPE_CHECKING:
     import cvxpy as cp
 
-LARGEST = 64  # secrets whose rays are searched for: minutes there
+LARGEST = 64  # secrets of a search for rays, which takes minutes there
 LARGEST_ON_GRIDS = 1600  # secrets of a grid, whose rays are kernels of a few cells
 FAR = 50.0  # nats; rays take longer distances for this, a stricter metric, so that no entry vanishes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StatisticalDesign(Program):
-    """The mechanism from whose reports a distribution is estimated best: the statistical design of a problem.
+    """The mechanism with the least error of the distribution of secrets estimated from its reports.
 
     Its statement is in `mechdesign.surveys.statistical_design`.
 
     Parameters
     ----------
     problem, seed : DesignProblem, int
-        A prior without zeros; of the search for further rays, which makes it repeatable.
+        With a prior without zeros; the seed of the search for rays.
     error : {"transport", "square", "areas"}
         See surveys/error_norm.py.
     areas : (n,) int array
@@ -92,7 +92,6 @@ class StatisticalDesign(Program):
 
     @property
     def objective_of(self) -> str:
-        """The name of the objective."""
         error = {
             "transport": "mean squared H^-1 error of the distribution",
             "square": "mean squared error of the distribution, summed over the secrets,",
@@ -118,7 +117,7 @@ class StatisticalDesign(Program):
 
     @property
     def offset(self) -> float:
-        """pi^T W pi, which the criterion takes off."""
+        """pi^T W pi, which the criterion subtracts."""
         return float(self.problem.prior_array @ self.norm @ self.problem.prior_array)
 
     @cached_property
@@ -127,7 +126,7 @@ class StatisticalDesign(Program):
         return np.asarray(self.loss_weight * self.problem.weighted_loss)
 
     def costs(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of rays (n, k) with pi^T v = 1, each read as the place that suits it best: c times the loss, (k,)."""
+        """The loss times c of rays (n, k) with pi^T v = 1, each read as its best place: (k,)."""
         if not self.loss_weight:
             return np.zeros(rays.shape[1])
         return np.asarray((self.prices.T @ rays).min(axis=0))

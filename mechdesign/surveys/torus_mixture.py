@@ -82,6 +82,7 @@ class Torus:
         square = np.abs(np.fft.fftn(self.kernel(cluster))) ** 2
         axes = range(len(self.shape))
         for axis in axes:
+            # Flip and roll take frequency o to -o, the transform of the mirror image.
             square = (square + np.roll(np.flip(square, axis), 1, axis)) / 2
         square = np.add.reduce([square.transpose(order) for order in self.orders]) / len(self.orders)
         return np.asarray(square.ravel()[1:])
@@ -113,6 +114,7 @@ def choose_mixture(torus: Torus, eigenvalue: NDArray[np.float64]) -> Mixture:
         changed = np.stack([torus.spectrum(cluster) for cluster in fresh])
         gains = changed @ (cost / (weights @ spectra) ** 2)
         best = np.argsort(-gains, kind="stable")[:_TAKEN]
+        # The optimality condition of `torus_weights`: others cannot improve the mixture.
         best = best[gains[best] > value * (1 + _PRECISE)]
         clusters = [clusters[i] for i in active] + [fresh[i] for i in best]
         spectra = np.vstack([spectra[active], changed[best]])
@@ -148,6 +150,7 @@ def first_clusters(torus: Torus) -> list[Cluster]:
 
 @cache
 def _classes(axes: int, orders: tuple[tuple[int, ...], ...]) -> tuple[Cluster, ...]:
+    # Only the exchanges of axes matter here: any torus with the same ones serves.
     plain = Torus(shape=(64,) * axes, step=tuple(float(len(orders) == 1) * i + 1.0 for i in range(axes)))
     window = itertools.product(range(_WIDTH[axes]), repeat=axes)
     cells = [cell for cell in window if sum(cell) % 2 == 0]
