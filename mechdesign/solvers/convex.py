@@ -85,7 +85,6 @@ def _bound_of(task: Task, design: Design) -> CoupledBound:
 
 
 def _first_table(program: Constrained, task: Task, unit: float) -> tuple[Certified, float]:
-    """The certified table of the statement, and its margin, of which it keeps half."""
     import cvxpy as cp
 
     for margin in _OPTIONS.margins:

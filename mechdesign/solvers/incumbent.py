@@ -57,7 +57,7 @@ class Task:
         return np.where(self.rows.share > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
 
     def unit_at(self, best: float) -> float:
-        """The unit of programs at the best objective `best`; one near zero must not scale them up."""
+        # An objective near zero must not scale the program up.
         return max(min(best, self.unit), RESOLUTION * self.constant)
 
     def solve_whole(

@@ -103,7 +103,6 @@ class VertexMaster:
         self._rebuild()
 
     def add(self, rays: Vector, reports: Indices) -> None:
-        """Take rays (k, n) as columns from the next solve on."""
         self._waiting.append((rays, reports))
 
     def solve(self, time_limit: float, lower_bound: float) -> tuple[Vector, Vector]:
@@ -212,7 +211,7 @@ class BoxOptions:
 class TrustRegionRule:
     """The growth of cores and the box around the multipliers; one rule for positive priors, one for zeros. Guesses."""
 
-    shares: tuple[tuple[float, float], ...]  # (gap, share): cores omit this share of cost down to this gap
+    shares: tuple[tuple[float, float], ...]  # (gap, share): share of cost and multipliers outside cores, down to gap
     same: float  # factor on the width of a place whose multiplier was at the same end twice
     other: float  # the same if it changed sides
     shrink: float  # factor on all widths after a small gain
@@ -255,7 +254,7 @@ class BoxMaster:
 
     @property
     def estimate(self) -> float:
-        """An estimate of the bound that the multipliers at the centre prove."""
+        # No column has a negative price at the centre, so its sum estimates the bound that it proves.
         return float(self.centre.sum())
 
     def add(self, rays: Vector, reports: Indices) -> None:

@@ -122,8 +122,6 @@ def solve_query(program: QueryWeights, targets: Targets) -> Design:
 
 
 class _ConstraintSearch:
-    """The linear program with the constraints that its solutions violated, by their numbers `added`."""
-
     def __init__(self, program: QueryWeights) -> None:
         self.program, self.every, self.columns = program, _constraints(program), _Columns.of(program)
         # The first row: the mean of P(q(u)|u) is not negative. Privacy implies it, and it keeps every weight finite.

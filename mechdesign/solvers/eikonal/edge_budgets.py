@@ -94,7 +94,6 @@ class _EdgeBudget:
         return log_rows, self.kappa(1.0, length, log_rows)
 
     def largest_factor(self, length: Vector) -> Vector:
-        """The table (n, k) at the largest tried factor for which (2) holds."""
         distance = self.padded.distances(length)
         low, high = 0.5, 1.0
         # (2) holds at 1/2 for any weights, so there is a table before the first trial.
@@ -103,7 +102,7 @@ class _EdgeBudget:
             self.is_late |= time.monotonic() + self.slowest > self.deadline
             if self.is_late:
                 break
-            # (2) often holds at 1, which no bisection between 1/2 and 1 would reach.
+            # 1 is tried first, because no bisection between 1/2 and 1 reaches it.
             factor = 1.0 if number == 0 else (low + high) / 2
             table, log_rows = _normalise_rows(distance, factor, self.weights)
             if self.kappa(factor, length, log_rows) <= 1.0:
