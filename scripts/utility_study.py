@@ -90,9 +90,9 @@ def utility_study(
 ) -> xr.Dataset:
     """Draw reports, estimate, and measure the Kantorovich distance to the truth; `workers` processes share the work.
 
-    Returns `kantorovich` (mechanism, estimator, size, repetition), in the unit of the domain, from the estimate to the
-    distribution of the dataset of that size, each at most a relative 1e-9 above the true value. It does not depend on
-    `workers`. Cost: at 900 secrets about 0.3 s per mechanism, estimator, size and repetition.
+    Returns `kantorovich` (mechanism, estimator, size, repetition) in the unit of the domain: the distance from the
+    estimate to the distribution of the dataset of that size. Values are at most a relative 1e-9 too large, and do not
+    depend on `workers`. Cost: at 900 secrets about 0.3 s per mechanism, estimator, size and repetition.
     """
     check_whole(repetitions, "repetitions")
     check_whole(workers, "workers")

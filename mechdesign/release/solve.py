@@ -91,7 +91,7 @@ def least_smooth_bound(
     Returns
     -------
     SmoothBound
-        S and how near to the least bound it is. Cost: O(n^2) for linear growth over a metric.
+        S and its maximum ratio to the least bound. Cost: O(n^2) for linear growth over a metric.
 
     Examples
     --------

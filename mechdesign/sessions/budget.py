@@ -193,7 +193,7 @@ class Budget(FrozenRecord):
 
 
 def amount_of(value: float | Fraction, name: str) -> Fraction:
-    """An amount as an exact fraction. Raises: InputError unless it is positive and finite."""
+    """A positive finite amount as an exact fraction."""
     amount = value.item() if isinstance(value, np.generic) else value
     known = isinstance(amount, (int, float, Fraction)) and not isinstance(amount, bool)
     if not known or not 0 < amount <= sys.float_info.max:

@@ -119,7 +119,7 @@ class SessionDesign(FrozenRecord):
         return tuple(sampler.certificate.cost for sampler in self.samplers)
 
     def worst(self, window: str | int) -> Fraction:
-        """The largest sum of charges that any transcript reaches in a window. Raises: InputError for another window."""
+        """The largest sum of charges that any transcript reaches in a window."""
         return self.rule.worst(self.charges, self.ticks, Window.of(window, self.ticks))
 
     @cached_property

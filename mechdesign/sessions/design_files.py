@@ -178,7 +178,7 @@ def design_of(content: Mapping[str, Any], folder: Path) -> SessionDesign:
 
 
 def movement_from_description(description: object) -> Movement:
-    """The model that `Movement.describe` described, from data of anybody. Raises: InputError."""
+    """The model of an untrusted description made by `Movement.describe`."""
     kind = description.get("kind") if isinstance(description, dict) else None
     if not isinstance(description, dict) or kind not in MOVEMENTS:
         raise InputError("unknown model", field="movement", value=kind, remedy=f"use {' or '.join(MOVEMENTS)}")

@@ -29,17 +29,17 @@ from mechdesign.programs.optimal import Optimal
 from mechdesign.solvers.eikonal.negative_weights import ZERO
 from mechdesign.solvers.solve import solve
 
-_SLACK = 1e-6  # relative, of a level, for the rounding of tables that are made of formulas
-_FAINT = 1e-9  # of a belief, spread over all places, so that none is ruled out
+_SLACK = 1e-6  # relative, of a level: tables from formulas are rounded and must stay below the claim
+_FAINT = 1e-9  # of a belief, spread over all places, so that every place stays possible
 
 
 @validated
 def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
-    """A certified table for one report that costs at most some nats within a radius.
+    """A certified table for one report that costs at most `nats` within a radius.
 
-    Its metric is nats times Euclidean(1 / within). Eikonal weights where they are positive: optimal, or close to it,
-    from a nat between neighbours on. Below, planar Laplace noise clamped to the cells of a square grid; elsewhere the
-    exponential mechanism.
+    Its metric is nats times Euclidean(1 / within). The table is that of eikonal weights if these are positive:
+    optimal, or close to it, from one nat between neighbours. Otherwise it is planar Laplace noise clamped to the cells
+    of a square grid, or the exponential mechanism elsewhere.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
 def state_table(
     domain: Domain, belief: ArrayLike, nats: float, *, within: float, gap: float = 0.02, time_limit: float = 20.0
 ) -> xr.Dataset:
-    """The certified table of at most some nats within a radius that is best after a belief, by expected distance.
+    """The certified table of at most `nats` within a radius with the least expected distance after a belief.
 
-    The optimal program with the belief as its prior, or `report_table` where, remapped, that is as good. The report
-    that the estimate stays ("keep") is one of its reports, at the same cost. The belief, and with it the
-    table, must follow from the releases: then it may be chosen anew at every report.
+    It solves the optimal program with the belief as its prior, or is `report_table` if that is as good after remapping.
+    One of its reports keeps the estimate, at the same cost. The belief must follow from the releases. Then a new table
+    may be chosen at every report.
 
     Parameters
     ----------
@@ -131,6 +131,7 @@ def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> floa
     >>> md.sessions.loss_after(md.baselines.constant(problem), problem.prior_array, problem.domain)
     0.6666666666666666
     """
+    # Dividing by the probability of the report is left out: it does not change the best estimate.
     joint = np.asarray(belief, float)[:, None] * probabilities(mechanism).values
     return float((domain.euclidean_to(domain) @ joint).min(axis=0).sum())
 

@@ -87,7 +87,7 @@ def maximum_likelihood(
     Parameters
     ----------
     counts, mechanism : (m,) int array, Dataset or (n, m) array
-        How often each report was made; the mechanism, or its table P(y|u).
+        The counts of reports; the mechanism, or its table P(y|u).
     gap : float
         In nats per report.
 
@@ -131,7 +131,7 @@ def expectation_maximization(
     Parameters
     ----------
     counts, mechanism : (m,) int array, Dataset or (n, m) array
-        How often each report was made; the mechanism, or its table.
+        The counts of reports; the mechanism, or its table P(y|u).
     stop : float, int or str
         "deviance"; a float, the proved gap in nats per report; an int, the number of steps (else at most 100,000).
     maximum : Estimate
@@ -173,7 +173,7 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Distribut
     Parameters
     ----------
     counts : (m,) int array
-        How often each report was made.
+        The counts of reports.
     mechanism : Dataset or (n, m) array
         Its reports are the secrets.
 

@@ -34,7 +34,7 @@ _DIGITS = 2  # decimals of degrees beyond those that name a cell: corners of nei
 
 
 def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: bool = True) -> Path:
-    """The path to write a plan or an estimate to. Raises: InputError for another suffix, or GeoJSON off the Earth."""
+    """The path to write a plan or an estimate to. Refuses other suffixes, and GeoJSON without positions on Earth."""
     target = check_target(path, overwrite=overwrite)
     if target.suffix.lower() not in KINDS:
         raise InputError(f"must end in one of {', '.join(KINDS)}", field="output", value=target.name)

@@ -177,7 +177,7 @@ def disk_area_radius(epsilon: float) -> float:
 
 
 def subset_selection_table(size: int, epsilon: float, subset: int) -> _Floats:
-    """P(S|u), (n, C(n, k)), subsets in lexicographic order. Raises: UnsuitableError for more than 5,000."""
+    """P(S|u), (n, C(n, k)), subsets in lexicographic order."""
     _check_count(math.comb(size, subset), "subset", "use fewer cells, or the inclusions")
     member = np.zeros((size, math.comb(size, subset)), bool)
     for number, chosen in enumerate(itertools.combinations(range(size), subset)):
@@ -186,7 +186,7 @@ def subset_selection_table(size: int, epsilon: float, subset: int) -> _Floats:
 
 
 def unary_encoding_table(size: int, epsilon: float) -> _Floats:
-    """P(b|u), (n, 2^n), strings as binary numbers, secret 0 the last digit. Raises: UnsuitableError beyond 12."""
+    """P(b|u), (n, 2^n), strings as binary numbers, secret 0 the last digit."""
     _check_count(2**size, "cells", "use at most 12 cells, or the inclusions")
     bits = (np.arange(2**size)[None, :] >> np.arange(size)[:, None]) & 1
     wrong = wrong_bit(epsilon)

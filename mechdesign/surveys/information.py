@@ -36,7 +36,7 @@ _Floats = NDArray[np.float64]
 
 
 def information(table: _Floats, truth: _Floats) -> _Floats:
-    """I (n, n) of a table (n, m) at truth (n,); reports of probability 0 are left out. Cost: O(n^2 m)."""
+    """I (n, n) of a table (n, m) at truth (n,), without reports of probability 0. Cost: O(n^2 m)."""
     reports = truth @ table
     seen = reports > 0
     scaled = table[:, seen] / np.sqrt(reports[seen])
@@ -47,7 +47,7 @@ def information(table: _Floats, truth: _Floats) -> _Floats:
 def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
     """The rank of a mechanism as a channel: the number of directions, from 1 to n, that reports transmit.
 
-    Eigenvalues above 1e-10 of the information at the uniform distribution, divided by n, count. With a rank below n, no
+    It counts the eigenvalues above 1e-10 of the information at the uniform distribution, divided by n. With rank < n no
     number of reports distinguishes some distributions of secrets.
 
     Parameters
@@ -72,6 +72,7 @@ def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
 
 def criterion(table: _Floats, truth: _Floats, norm: _Floats) -> float:
     """tr(L^+ I^-1) - pi^T L^+ pi for a table (n, m) at truth (n,) in a norm (n, n); infinite if singular."""
+    # Rounding may let a singular matrix factor, so the rank is checked first.
     if channel_rank(table) < len(table):
         return math.inf
     try:
