@@ -90,7 +90,6 @@ def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
 
 
 def _require_time(problem: DesignProblem, mass: NDArray[np.uint64], now: float, deadline: float) -> None:
-    """Raise SolverError if certifying the integers would take longer than the remaining time."""
     left = deadline - now
     if left == math.inf or len(problem.edges.tail) * mass.shape[1] < _SMALL:
         return
@@ -127,7 +126,7 @@ def _tables_by_loss(problem: DesignProblem, until: float) -> Iterator[tuple[str,
 
 
 def _fitting_tables(problem: DesignProblem) -> Iterator[tuple[str, Callable[[float], Table]]]:
-    """The closed forms that fit a problem, each a function of the share of the lengths that it is made for."""
+    """The closed forms that fit a problem, as functions of the share of the claimed lengths."""
     lengths, level = problem.edges.length, problem.metric.smallest_level or 0.0
     if not len(lengths) or lengths.min() < SHORTEST:
         return
@@ -167,7 +166,6 @@ def _half_of_edges_below(problem: DesignProblem, most: float) -> bool:
 
 
 def _exponential(problem: DesignProblem, share: float) -> Table:
-    """e^{-d/2} with rows divided by their sums."""
     metric = problem.metric
     if isinstance(metric, Euclidean):
         distances = metric.smallest_level * problem.domain.euclidean_to(problem.domain)
@@ -177,7 +175,6 @@ def _exponential(problem: DesignProblem, share: float) -> Table:
 
 
 def _remap_table(problem: DesignProblem, table: Table) -> tuple[Table, float]:
-    """The table with every report replaced by the best one, and its expected loss."""
     target, loss = best_reports(table, problem.weighted_loss)
     moved = np.zeros_like(table)
     np.add.at(moved.T, target, table.T)

@@ -1,8 +1,8 @@
 """The planar Laplace mechanism of machines with finite precision.
 
-A machine draws an angle that is a multiple of d_theta and a radius that is a multiple of d_r, with the probability of
-the sector [r, r + d_r) x [theta, theta + d_theta), and reports the nearest point of a grid of pitch u. The mass of a
-grid point then depends on where the true one is.
+A machine draws a multiple of d_theta as angle and a multiple of d_r as radius, with the probability of the sector
+[r, r + d_r) x [theta, theta + d_theta). It reports the nearest point of a grid of pitch u. The mass of a grid point
+then depends on the true point.
 
 Theorem 4.1 (Andrés et al. 2013). Let q = u / (r_max d_theta), and d_r < r_max d_theta. The machine, run at eps', is
 private for eps |x - x'| between all grid points x, x' at most r_max from the report, where

@@ -108,7 +108,6 @@ def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: Arr
 
 
 def _mean_error(points: Array, posterior: Array, chance: Array) -> AdversaryError:
-    """The posterior variances, which posterior means attain."""
     estimates = posterior.T @ points
     square = ((points[:, None, :] - estimates[None, :, :]) ** 2).sum(axis=2)
     value = float((posterior * square).sum(axis=0) @ chance)
@@ -116,7 +115,7 @@ def _mean_error(points: Array, posterior: Array, chance: Array) -> AdversaryErro
 
 
 def _median_error(points: Array, posterior: Array, chance: Array) -> AdversaryError:
-    """Weiszfeld from the best place of every report; the best point of all iterations is returned."""
+    """Weiszfeld's iteration from the best place of every report; returns the best point of all steps."""
     between = np.sqrt(((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2))
     at = points[(between @ posterior).argmin(axis=0)]
     scale = float(between.max())
@@ -135,7 +134,7 @@ def _median_error(points: Array, posterior: Array, chance: Array) -> AdversaryEr
 
 
 def _weiszfeld(points: Array, posterior: Array, at: Array) -> tuple[Array, Array, Array, Array]:
-    """At every estimate (m, k): error, length of the least subgradient, next estimate, largest distance to a place."""
+    """Error, length of the least subgradient, next estimate and largest distance to a place, at estimates (m, k)."""
     offset = points[:, None, :] - at[None, :, :]
     distance = np.sqrt((offset**2).sum(axis=2))
     there = distance == 0

@@ -95,7 +95,7 @@ def level_of_odds(
 
 
 def one_radius(within: float | None) -> float:
-    """The radius, checked to be a positive length."""
+    """Check that the radius is a positive length."""
     if within is None:
         message = "one distance is needed, within which odds change by the factor at most; pass within=200 factor=2"
         raise InputError(message, field="within")

@@ -5,8 +5,8 @@ x n. By area sets are numbered as they are found, the largest entries of reports
 
 1. Solve by the interior-point method, for limits lower by a small share.
 2. Lift columns (rows.py), repair, and check every row in integers; the lift cannot fail.
-3. Fold the multipliers of the rows into the cost, for the limits themselves, and price: with limits of 0 the cone is
-   that of the metric alone, so that the bound is that of an optimal program.
+3. Fold the multipliers of the rows into the cost, for the limits themselves, and price. The right sides are 0, so the
+   cone is that of the metric alone, and the bound is that of an optimal program.
 4. Add the rows that the table breaks, and cut where rays leave their profiles.
 """
 
@@ -39,7 +39,7 @@ from mechdesign.solvers.result import Design, Stop
 
 @dataclass(frozen=True, kw_only=True)
 class LimitOptions:
-    """Constants of the search. No benchmark measures one of them alone: one without a reason next to it is a guess."""
+    """Constants of the search; a constant without a reason next to it is a guess."""
 
     # Relative: the solver gets limits lower by this, above its own tolerance of 1e-8, ...
     tighter: float = 2e-7
@@ -72,7 +72,7 @@ OPTIONS = LimitOptions()
 
 @dataclass(kw_only=True, eq=False)
 class BlockSearch:
-    """The incumbent, and the rows of the next program; bound_rows, those of the multipliers of the best bound."""
+    """The incumbent and the rows of the next program; bound_rows belong to the multipliers of the best bound."""
 
     program: Constrained
     limits: ProgramRows
@@ -163,6 +163,7 @@ class BlockSearch:
         self.sizes = np.ones(len(self.rows))
         inside, limit = self.limits.membership(self.rows)
         entries = self.limits.scaled_priors(self.rows[:, 1]) * (limit[:, None] * (1 - self.tighter) - inside)
+        # A variable q stands for all entries of its component, each e^-distance times q: their coefficients add up.
         for row, report in enumerate(self.rows[:, 0]):
             first, last = restricted.first[report : report + 2]
             weights = entries[row] * np.exp(-restricted.distance[report])
@@ -226,7 +227,7 @@ class BlockSearch:
         self.incumbent.try_table(Certified(mass, np.zeros(0), total_cost(mass, self.cost)))
 
     def design(self, stopped: Stop) -> Design:
-        """The best table, and its bound, 0 if there is none. Raises: SolverError where there is no table."""
+        """The best table and its bound, 0 without one. Raises: SolverError without a table."""
         incumbent, bound = self.incumbent, self.incumbent.bound
         if incumbent.mass is None:
             raise SolverError("stopped before any table was certified: allow more time", field="time_limit")

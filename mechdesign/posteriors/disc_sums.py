@@ -28,7 +28,7 @@ MAX_LISTED_RADIUS = 4.0
 # Cells of a grid up to which they are; measured: 14,400 cells at 3 cells along a radius take 12 s.
 MAX_LISTED_CELLS = 20_000
 MAX_CELLS_ANYWHERE = 50_000  # of a grid audited by discs anywhere; measured: about a minute
-# Cells of a grid up to which so many centres lie along a cell: the bound is nearer, at the square of the work.
+# (largest number of cells, centres along a cell): more centres give a closer bound, at the square of the work.
 FINER = ((4_000, 6), (10_000, 3), (MAX_CELLS_ANYWHERE, 2))
 SUMS_AT_ONCE = 1 << 24  # 128 MB
 
@@ -48,7 +48,7 @@ class DiscKind:
 
 
 def disc_sums(domain: Domain, radius: float, centres: Centres | None) -> tuple[DiscKind, LargestSums]:
-    """The discs of a radius over a domain, by default `discs_anywhere`, and the largest sums in one of them."""
+    """The discs of a radius over a domain, and a function for the largest sums in one of them."""
     positive(radius, "radius")
     if centres is None:
         centres = "anywhere" if discs_anywhere(domain) else "places"
@@ -100,7 +100,6 @@ def _listed_sums(sets: sp.csr_array) -> LargestSums:
 
 
 def _wider_sums(domain: Domain, radius: float) -> LargestSums:
-    """The same of discs about the points of a finer lattice, wider by half the diagonal of its cells."""
     assert domain.cell is not None and domain.shape is not None and domain.index is not None
     index, side = domain.index, np.asarray(domain.cell)
     finer = next((finer for cells, finer in FINER if domain.size <= cells), 1)

@@ -1,7 +1,7 @@
 """Discs: the sets of cells, or of places, whose centres one disc of a given radius contains.
 
-Discs anywhere: two or more points fit into a disc of radius R exactly if the discs of radius R about them meet, and
-then their common part has a corner, where two of these circles cross. So every set in a disc is part of one in a disc
+Discs anywhere: two or more points fit into a disc of radius R exactly if the discs of radius R about them meet. Then
+their common part has a corner, where two of these circles cross. So every set in a disc is part of one in a disc
 centred at a crossing of two circles. On a lattice discs are translates of a few shapes.
 
 A limit on the share of a set holds for its parts, but a limit on the multiple of its people needs every set in a disc.
@@ -37,13 +37,13 @@ _MAX_COMPARED = 20_000  # sets up to which those that others contain are left ou
 
 
 def check_centres(centres: str) -> None:
-    """Refuse an unknown kind of centres."""
+    """Refuse unknown centres."""
     if centres not in get_args(Centres):
         raise InputError("must be anywhere, places or area", field="centres", value=centres)
 
 
 def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, every: bool = False) -> sp.csr_array:
-    """The distinct sets of places in discs, (k, n) of 0 and 1; if not `every` one, the largest."""
+    """The distinct sets of places in discs, (k, n) of 0 and 1; only the largest, unless `every` is True."""
     positive(radius, "radius")
     if domain.kind == "nodes":
         raise InputError("nodes of a graph have no coordinates", field="radius", value=radius)
@@ -60,7 +60,7 @@ def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, ev
 
 
 def cells_of_area(domain: Domain, radius: float) -> int:
-    """How many cells of a grid of two axes are together no larger than a disc of `radius`; at most all cells."""
+    """The number of cells of a grid of two axes that fit into the area of a disc, at most all."""
     wide = positive(radius, "radius") * WIDER
     if domain.cell is None or domain.dimension != 2:
         remedy = "use a grid of two axes, or discs about places"
@@ -80,7 +80,7 @@ def largest_sums(values: NDArray[np.float64], count: int) -> NDArray[np.float64]
 def disc_shapes(
     cell: tuple[float, ...], radius: float, centres: Listed, *, every: bool = False
 ) -> list[NDArray[np.int64]]:
-    """The shapes (s, axes) of discs on a lattice: steps from one of their cells; if not `every` one, the largest."""
+    """The shapes (s, axes) of discs on a lattice, as steps from a corner; only the largest, unless `every` is True."""
     side, wide = np.asarray(cell), radius * WIDER
     steps = _steps_around(side, (2 if centres == "anywhere" else 1) * wide, radius)
     places = steps * side
@@ -144,7 +144,7 @@ def _within(away: NDArray[np.float64], wide: float) -> NDArray[np.bool_]:
 
 
 def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]]:
-    """The points (k,), at `away` (k, axes) from a crossing, in the disc there and in those of faces around."""
+    """The points (k,) at `away` (k, axes) from a crossing in the disc there, and in discs of the faces around it."""
     within = _within(away, wide)
     on = within & (np.sqrt((away**2).sum(axis=1)) >= wide * (1 - _ON_CIRCLE))
     if away.shape[1] == 1:
@@ -155,6 +155,7 @@ def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]
         turns = np.unique(np.round(across % (2 * np.pi), 9))
         between = (turns + np.append(turns[1:], turns[:1] + 2 * np.pi)) / 2
         ways = np.stack([np.cos(between), np.sin(between)], axis=1)
+    # A disc that moves a way off the crossing loses the points of its circle that lie behind.
     for inside in [within, *(within & ~(on & (away @ way <= 0)) for way in ways)]:
         if inside.any():
             yield inside

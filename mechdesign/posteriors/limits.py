@@ -9,19 +9,18 @@ are a convex cone: mixing, merging and post-processing of reports stay in it. Tw
 
 1. A table exists exactly if beta >= max_B p(B), whatever the metric. If: the constant report. Only if: the rows of one
    B summed over y say p(B) <= beta.
-2. Wrong numbers. Let every count be off by up to a factor of k: at least 1/k and at most k times the truth. Then the
-   true prior q has max_u q/p <= k^2 min_u q/p. With m = min q/p and r = k^2, sum_B q P <= r m sum_B p P and sum_{not B}
-   q P >= m sum_{not B} p P, so that the posterior under q is at most r beta / (1 + (r - 1) beta), which counts doubled
-   inside a disc and halved outside attain for k = 2. A design at s / (r - (r - 1) s) satisfies a share s for every such
-   q.
-3. Several priors, by day and by night: rows of each. Those of their mixtures follow.
+2. Wrong numbers. Let every count be at least 1/k and at most k times the truth. Then the true prior q has max_u q/p <=
+   k^2 min_u q/p. With m = min q/p and r = k^2, sum_B q P <= r m sum_B p P, and outside B the sum of q P is at least m
+   times that of p P. So the posterior under q is at most r beta / (1 + (r - 1) beta). For k = 2, counts doubled inside
+   a disc and halved outside attain it. A design at s / (r - (r - 1) s) satisfies a share s for every such q.
+3. Several priors, by day and by night, each have their rows. Those of mixtures of the priors follow.
 4. An adversary who guesses a position is right within R with probability beta at most, per report.
 
 Limits in files. Every reader refuses a limit that breaks one of these rules (`DiscConstraint.from_file`, the page, the
-client), and the stand-alone script those that exported tables have:
+client, and for exported tables the stand-alone script):
 
-* A limit has exactly the names radius, centres and people, and share and wrong_by, or factor; of exported tables, share
-  (as designed) or factor alone, as two integers. It says its kind in `constraint`.
+* A limit has exactly the names radius, centres and people, and either share and wrong_by or factor. `constraint` has
+  its kind. In exported tables it has share (as designed) or factor alone, as two integers.
 * radius: a number, positive and below 1e150. centres: anywhere, places or area; area of a share on a grid of two axes.
 * people: at least one row, each of as many integers from 0 on as there are secrets, of a sum from 1 to 2^32 - 1.
 * share, wrong_by and factor: a fraction "a/b" of integers below 2^16, b from 1 on. 0 < share < 1, wrong_by >= 1, factor
@@ -70,7 +69,7 @@ _WIDEST = 1e150  # of a radius in a file: its square is a number
 
 @dataclass(frozen=True, kw_only=True)
 class DiscConstraint(ClaimedLimit):
-    """A limit on the share of the posterior in discs: the fields of both kinds, as `PosteriorCap` describes them."""
+    """A limit on the posterior in discs; `PosteriorCap` describes the fields."""
 
     radius: float
     people: ArrayLike | None = None
@@ -94,7 +93,7 @@ class DiscConstraint(ClaimedLimit):
 
     @abstractmethod
     def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
-        """The stricter limit under rounded counts that implies this one under the counts themselves (persons.py)."""
+        """The stricter limit under rounded counts that implies this one under the exact counts (persons.py)."""
 
     def for_problem(self, problem: DesignProblem) -> Self:
         people = problem.prior_array if self.people is None else self.people
@@ -159,7 +158,7 @@ class DiscConstraint(ClaimedLimit):
 
     @classmethod
     def from_file(cls, description: Mapping[str, Any]) -> Self:
-        """The limit that a file describes. Raises: InputError where it breaks a rule of the module docstring."""
+        """Read a limit. Raises: InputError if it breaks a rule of the module docstring."""
         known = check_keys(dict(description), "constraints", [field.name for field in fields(cls)])
         radius, people = known["radius"], known["people"]
         # Types are compared exactly: True is an int in Python, but another reader would refuse or misread it.

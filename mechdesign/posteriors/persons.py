@@ -1,8 +1,8 @@
 """Persons as integers below 2^32, from counts of people, integers or not.
 
 Limits on discs are proved in integers (rows.py), and only proportions of people matter. So counts are scaled before
-they are rounded: to the least integer multiple, where all are fractions of one small denominator, else to a sum of
-almost 2^32. A count above 0 never becomes 0. Rounded counts N of counts p have
+they are rounded. Fractions of one small denominator get the least integer multiple, other counts a sum of almost 2^32.
+A count above 0 never becomes 0. Rounded counts N of counts p have
 
     spread = max_u (N/p) / min_u (N/p),
 

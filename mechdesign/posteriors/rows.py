@@ -1,8 +1,8 @@
 """The rows of posterior caps: sum_{u in B} N(u) P(y|u) <= c_B sum_u N(u) P(y|u), of listed sets B or of sets by area.
 
 Integers. With c_B = a/b and P = A / 2^62 a row says b sum_B N A <= a sum N A. sum N < 2^32, A <= 2^62 and b < 2^16 make
-both sides of a cap less than 2^110. Sums of N times the halves of 31 bits of A stay below 2^63; the sides are compared
-in floating point where they differ by 2^-40 of themselves, and else as Python integers.
+both sides of a cap less than 2^110. Sums of N times the halves of 31 bits of A stay below 2^63. Sides that differ by
+2^-40 of themselves are compared in floating point, others as Python integers.
 
 Lifting. A column that breaks rows satisfies them after a constant theta is added to it, where p(B) < c_B:
 
@@ -11,8 +11,8 @@ Lifting. A column that breaks rows satisfies them after a constant theta is adde
 A constant added to a column is the same in every row: tables divided by 1 + sum theta have rows that sum to 1. By area
 theta is the zero of a convex, falling, piecewise linear function.                                              (2)
 
-By area rows of one report with multipliers mu_B are mu = sum mu_B times one row of f(u) = sum_B mu_B 1_B(u) / mu
-inside, and any f in [0, 1] of sum K or less gives a row that holds.                                                 (3)
+By area, rows of one report with multipliers mu_B add up to mu = sum mu_B times one row, in which f(u) =
+sum_B mu_B 1_B(u) / mu replaces 1_B(u). Any f in [0, 1] of sum K or less gives a valid row.                          (3)
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TINY = 1e-300  # against division by 0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Caps(ABC):
-    """The rows of one limit under one prior: persons (n,) of sum < 2^32; name, for errors."""
+    """The rows of one limit under one prior, persons (n,) of sum < 2^32; errors print `name`."""
 
     persons: NDArray[np.int64]
     name: str
@@ -71,7 +71,7 @@ class Caps(ABC):
 
     @abstractmethod
     def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> NDArray[np.int64]:
-        """Reports and sets (k, 2): by column of a table (n, m) the `count` sets furthest above (1 + above) c_B."""
+        """(report, set) pairs (k, 2): by column of a table (n, m) the `count` sets furthest above (1 + above) c_B."""
 
     @abstractmethod
     def membership(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -100,7 +100,7 @@ class Caps(ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DiscCaps(Caps):
-    """Of listed sets (k, n), discs, with c_B (k,) below 1 as exact fractions."""
+    """Caps of listed sets (k, n), with c_B (k,) below 1 as exact fractions."""
 
     sets: sp.csr_array
     limits: Sequence[Fraction]
@@ -180,7 +180,7 @@ def _joined_halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[n
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaCaps(Caps):
-    """Of all sets of `cells` cells, with one c below 1; number_of: sets by their sorted cells."""
+    """Caps of all sets of `cells` cells, with one c below 1; number_of has their numbers by sorted cells."""
 
     counted = "reports"
     cells: int
@@ -290,7 +290,6 @@ class ProgramRows:
         return inside, limit
 
     def scaled_priors(self, owner: NDArray[np.int64]) -> NDArray[np.float64]:
-        """The prior of the caps (k,) that rows belong to, over its largest entry (k, n)."""
         return np.stack([caps.prior / caps.prior.max() for caps in self.caps])[owner]
 
     def side_rows(self, rows: RowNumbers, reports: int, tighter: float = 0.0) -> SideRows:
@@ -314,7 +313,7 @@ class ProgramRows:
         return SideRows(matrix=matrix, limit=np.zeros(k), share=np.zeros(k), names=names)
 
     def lift_columns(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
-        """Lift a table (n, m) until all rows hold with limits lower by `tighter`, and divide by its largest row sum."""
+        """Lift a table (n, m) to limits lower by `tighter`, and divide by the largest row sum."""
         # The largest theta satisfies all limits: a constant added to a column brings its posterior closer to the prior.
         lift = np.max([caps.lift_needed(table, tighter) for caps in self.caps], axis=0, initial=0.0)
         table = table + lift if lift.any() else table
@@ -330,7 +329,7 @@ class ProgramRows:
     def file_fields(
         self, rows: RowNumbers, multipliers: NDArray[np.float64]
     ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
-        """The variables of a file for rows with multipliers (k,), and the multipliers (j,), by area joined by (3)."""
+        """The variables of a file for rows with multipliers (k,), and the merged multipliers (j,)."""
         by_area = np.array([isinstance(caps, AreaCaps) for caps in self.caps])[rows[:, 1]]
         # (3): by area all sets of a report have one number and become one row.
         number = self.first_numbers[rows[:, 1]] + np.where(by_area, 0, rows[:, 2])
@@ -349,7 +348,7 @@ class ProgramRows:
         return fields, total
 
     def stored_rows(self, mechanism: xr.Dataset) -> SideRows | None:
-        """The rows of `file_fields` in a file; None without these. Raises: VerificationError for unknown sets."""
+        """The rows of `file_fields` in a file, or None. Raises: VerificationError for unknown sets."""
         if "cap_disc" not in mechanism or "cap_report" not in mechanism:
             return None
         report, number = mechanism["cap_report"].values, mechanism["cap_disc"].values

@@ -7,12 +7,12 @@ diameter, u = 2^-53 the unit roundoff.
     upper = (sum plan d + D (MASS + residual + 2 u k sum |s|)) (1 + 2^-50)
 
 Lower: f(x) = min over targets y of v(y) + d(x, y) is 1-Lipschitz in exact arithmetic. A distance is computed within 4 u
-of itself, the sum within u (|v| + d), and centred values are at most D: f is within 16 u D of an exact Lipschitz
-function, and the products within u: together 2^-49 D sum |s|. Dividing p and q by their sums, each correctly rounded,
-and subtracting moves masses by at most MASS = 2^-50 in all; |f| <= D. A table breaks the triangle inequality by at most
-`slack`, which a unit of mass meets once. `math.fsum` adds without error.
-Upper: what the plan leaves (`residual`, sum over places of |s - marginals of the plan|, itself summed over at most k
-entries a place) and MASS are carried over D at most.
+of itself, the sum within u (|v| + d), and centred values are at most D. So f is within 16 u D of an exact Lipschitz
+function, and products are within u: together 2^-49 D sum |s|. Dividing p and q by their correctly rounded sums and
+subtracting moves masses by at most MASS = 2^-50 in all, with |f| <= D. A table breaks the triangle inequality by at
+most `slack`, which a unit of mass meets once. `math.fsum` adds without error.
+Upper: the residual of the plan (sum over places of |s - marginals of the plan|, itself summed over at most k entries a
+place) and MASS move over D at most.
 Source: weak duality of the two programs of `evaluation/transport/program.py`; Alvim et al. 2018, equations (1) and (3).
 """
 

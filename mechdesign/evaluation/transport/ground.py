@@ -18,16 +18,16 @@ from mechdesign.base.validation import as_numbers
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 
-ROUNDING = 2.0**-40  # of the diameter: what a table may break symmetry or the triangle inequality by
+ROUNDING = 2.0**-40  # of the diameter: the breach of symmetry or of the triangle inequality that a table may have
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ground:
     """Distances between n places; make one with `Ground.of`.
 
-    Fields: size n; diameter, at least the largest distance, in `unit`; slack, by how much d(x, z) <= d(x, y) + d(y, z)
-    fails at most beyond the rounding of Euclidean distances, in `unit`; unit; points (n, k), or None for a table;
-    table (n, n), or None for points; index (n, k), integers that group near places when halved, or None.
+    size: n. diameter: at least the largest distance, in `unit`. slack: the largest breach of d(x, z) <= d(x, y) +
+    d(y, z) beyond the rounding of Euclidean distances, in `unit`. Either points (n, k) or table (n, n) is None.
+    index: integers (n, k) that group near places when halved, or None.
     """
 
     size: int

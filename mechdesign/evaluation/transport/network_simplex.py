@@ -3,10 +3,10 @@
     minimise    sum_e cost_e x_e  over columns e = (i, j) from source i to target j, x >= 0
     subject to  x leaves i in the amount supply(i), and reaches j in the amount demand(j)
 
-A spanning tree joins sources, targets and a root; an arc to or from the root costs `PENALTY`, so that a source may ship
-to a target through the root at twice the largest cost until a column does it for less. The tree is strongly feasible
-(arcs without flow point to the root), which the choice of the leaving arc keeps, so that the method ends (Cunningham
-1976). Columns are priced in blocks. Potentials of the subtree that moves are shifted, and computed afresh at the end.
+A spanning tree joins sources, targets and a root. An arc to or from the root costs `PENALTY`: a source may ship to a
+target through the root at twice the largest cost, until a column does it for less. The tree is strongly feasible: arcs
+without flow point to the root. The choice of the leaving arc keeps it so, and hence the method ends (Cunningham 1976).
+Columns are priced in blocks. Potentials of the subtree that moves are shifted, and computed afresh at the end.
 Cost: a pivot takes a block of columns, a cycle and a subtree.
 
 All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
@@ -86,10 +86,8 @@ def _whole(masses: NDArray[np.float64]) -> NDArray[np.int64]:
 
 @numba.njit(cache=True, nogil=True)
 def _greedy(order, tail, head, balance, parent, arc, up, flow):  # type: ignore[no-untyped-def]
-    """Serve along the columns in order, and hang every tree of used columns on the root by the node that is not done.
-
-    A column that is used exhausts one of its ends, so used columns form trees, with one such node at most.
-    """
+    """Serve along the columns in order, and hang every tree of used columns on the root."""
+    # A used column exhausts one of its ends. So used columns form trees, each with at most one node with mass left.
     nodes = balance.size
     root = nodes - 1
     left = balance.copy()
@@ -156,8 +154,8 @@ def _price_tree(parent, arc, up, cost, potential, depth, child, following, stack
             v = following[v]
 
 
-# One kernel of 95 lines and nine arrays: the four steps of a pivot (price, find the leaving arc, move flow, hang the
-# subtree anew) share the arrays of the tree and some ten local numbers, which a split would pass around.
+# One kernel of 95 lines and nine arrays, because the steps of a pivot share them and some ten local numbers. The steps
+# are: price, find the leaving arc, move flow, hang the subtree anew.
 @numba.njit(cache=True, nogil=True)
 def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # type: ignore[no-untyped-def]
     """Pivot until no column has a negative reduced cost with potentials computed afresh."""
@@ -195,10 +193,10 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
             continue
         fresh = False
         i, j = tail[enter], head[enter]
-        # New flow from i to j returns up from j to the apex and down to i: it takes from arcs that point up on the side
-        # of i, and from those that point down on that of j. Of the arcs that are emptied first the last one in this
-        # direction, from the apex on, leaves (Cunningham): on the side of i the nearest to i, hence "<", on that of j
-        # the nearest to the apex, hence "<=". Arcs without flow keep pointing to the root, and no tree comes back.
+        # New flow from i to j returns up from j to the apex and down to i. It takes flow from arcs that point up on the
+        # side of i, and down on the side of j. Several arcs may be emptied first: the last one in this direction, from
+        # the apex on, leaves (Cunningham). On the side of i that is the nearest to i, hence "<"; on the side of j the
+        # nearest to the apex, hence "<=". Arcs without flow keep pointing to the root, and no tree comes back.
         a, b = i, j
         leave_a, leave_b = -1, -1
         least_a, least_b = np.int64(2**62), np.int64(2**62)
@@ -221,8 +219,9 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
             while v != apex:
                 flow[v] += least if up[v] else -least
                 v = parent[v]
-        # The subtree below the leaving arc hangs by the new one: reversed from its end up to there, every node takes
-        # the arc and the flow of the one before it. All its potentials shift by what makes the new arc cost nothing.
+        # The subtree below the leaving arc hangs by the new one. The path from the new arc's end up to the leaving arc
+        # is reversed: every node takes the arc and the flow of the one before it. All potentials of the subtree shift
+        # by the reduced cost of the new arc, which becomes 0.
         if least_b <= least_a:
             top_node, leave, under, rising, shift = j, leave_b, i, False, -best
         else:

@@ -5,8 +5,8 @@ r"""The transport program: move masses `supply` to `demand` at the least cost. I
                 sum_j plan(i, j) = supply(i)
                 sum_i plan(i, j) = demand(j)
 
-Source: Alvim et al. 2018, section II: equation (3) is the program on the left with cost = d, equation (1) the one on
-the right with u = v = f, a 1-Lipschitz function; they have one value (Kantorovich 1942).
+Source: Alvim et al. 2018, section II. Equation (3) is the program on the left with cost = d, equation (1) the one on
+the right with u = v = f, a 1-Lipschitz function. They have one value (Kantorovich 1942).
 Known: where d is a metric, only the excess (p - q)+ has to move to (q - p)+ (`excess`). Proof: for 1-Lipschitz f,
 sum_x f(x) (p(x) - q(x)) depends on p - q alone, and so does its largest value, the distance.
 """

@@ -43,7 +43,6 @@ def transport(ground: Ground, moved: Excess, *, tolerance: float = 1e-9) -> tupl
 
 
 def _in_a_network(ground: Ground, moved: Excess, tolerance: float) -> Certified:
-    """Column generation with costs divided by the largest."""
     cost = ground.between(moved.sources, moved.targets)
     scale = float(cost.max())
     values = np.zeros(len(moved.targets))
@@ -77,7 +76,6 @@ def _prolonged(points: NDArray[np.float64], index: NDArray[np.int64], moved: Exc
 
 
 def _strides(index: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Factors (k,) that make one number of each row of integers (n, k) >= 0."""
     return np.concatenate([[1], np.cumprod(index.max(axis=0)[:-1] + 1)])
 
 
@@ -118,8 +116,8 @@ def _generate(
 
 
 def _on_a_line(ground: Ground, moved: Excess) -> Certified:
-    """In order along the line; the potential falls where mass passes to the right. The distance is int |F_p - F_q|."""
     assert ground.points is not None
+    # The distance is int |F_p - F_q|: the plan moves mass in order, and the potential falls where mass moves right.
     order = np.argsort(ground.points[:, 0])
     line, difference = ground.points[order, 0], moved.difference[order]
     passing = np.cumsum(difference)[:-1]
@@ -143,7 +141,7 @@ def cheapest(
 
 @numba.njit(cache=True, nogil=True)
 def _insert(value, key, values, keys):  # type: ignore[no-untyped-def]
-    """Put (value, key) into the ascending `values` (k,), which lose their last."""
+    """Insert (value, key) into the ascending `values` (k,), and drop the last."""
     place = values.size - 1
     while place > 0 and values[place - 1] > value:
         values[place], keys[place] = values[place - 1], keys[place - 1]
