@@ -142,6 +142,7 @@ def export(
         kind.require(target)
     verifier, verifier_target = package_file(f"verification/{VERIFIER}"), target.parent / VERIFIER
     if with_verifier:
+        # The same verifier may lie there from an earlier export.
         same = verifier_target.is_file() and verifier_target.read_bytes() == verifier
         check_target(verifier_target, overwrite=overwrite or same)
     if kind.beside is not None:
@@ -160,12 +161,13 @@ def write_content(content: Content, target: Path) -> None:
     write, beside = kind.write, kind.beside
     assert write is not None
     write_atomically(target, lambda temporary: write(content, temporary))
+    # The metadata state the checksum of the table, so the table is written first.
     if beside is not None:
         write_atomically(metadata_of(target), lambda temporary: beside(content, temporary, target))
 
 
 def _figures(mechanism: xr.Dataset) -> dict[str, float]:
-    """The figures of a mechanism that `verify` recomputed. Raises: VerificationError where it does not certify it."""
+    """The figures that `verify` recomputed; VerificationError if it does not certify the mechanism."""
     checked = require_certified(mechanism)
     proved = {"expected_loss": True, "objective": "objective" in mechanism.attrs}
     proved["lower_bound"] = bool(checked.lower_bound_checked)

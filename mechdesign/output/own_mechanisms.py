@@ -76,8 +76,9 @@ def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset
 
 
 def _not_private(mechanism: xr.Dataset, rows: NDArray[np.float64], problem: DesignProblem) -> xr.Dataset:
-    """A row of a comparison for a table with its own zeros and an infinite ratio; `verify` refuses it."""
+    """Restore the zeros of a table, with an infinite ratio, for a row of a comparison; `verify` refuses it."""
     mass = np.where(rows == 0, 0, mechanism["mass"].values).astype(np.uint64)
+    # The largest mass of a row takes the rest: its relative change is the smallest.
     missing = ROW_SUM - mass.astype(object).sum(axis=1)
     mass[np.arange(len(mass)), mass.argmax(axis=1)] += missing.astype(np.uint64)
     loss = float((problem.prior_array[:, None] * rows * problem.loss_matrix).sum())

@@ -81,6 +81,7 @@ def _maps(mechanism: xr.Dataset, ground: Ground, table: Array, chosen: list[int]
     colours = import_optional("matplotlib.colors", "plot")
     count, points = table.shape[1], rows_of(mechanism).report_points
     style: dict[str, Any] = {}
+    # One colour an answer while the palette suffices; its bounds lie half-way between the numbers of answers.
     if count <= len(OKABE_ITO):
         style = {
             "cmap": colours.ListedColormap(OKABE_ITO[:count]),

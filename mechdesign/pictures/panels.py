@@ -198,7 +198,7 @@ def plot_diagnosis(diagnosis: xr.Dataset) -> Figure:
 
 
 def draw_excess(axes: Axes, result: xr.Dataset, ground: Ground, outer: int | None) -> None:
-    """Where the excess is positive, and the end of the `outer` rings within a nat of the border."""
+    """Draw the positive excess, and the end of the `outer` rings within a nat of the border."""
     excess, ring, unit = result["excess"].values, result["ring"].values, ground.domain.unit
     title = f"curvature excess > 0 in {int((excess > 0).sum())} of {len(excess)} cells"
     if outer is not None and 0 < outer <= ring.max():
@@ -213,7 +213,7 @@ def draw_excess(axes: Axes, result: xr.Dataset, ground: Ground, outer: int | Non
 
 
 def _draw_negatives(axes: Axes, points: Array, causes: NDArray[Any]) -> None:
-    """The negative weights, by cause (n,): 0 where a weight is not negative, else the place in CAUSES, from 1."""
+    """Draw negative weights by cause (n,): 0 if a weight is not negative, else its number in CAUSES, from 1."""
     drawn = []
     for code, name in enumerate(CAUSES, 1):
         at = points[causes == code]

@@ -1,5 +1,5 @@
-// The data of a page, gzipped, in base64: the length of its contents (uint32), these in JSON, and from the next multiple
-// of 8 bytes on its arrays, little-endian numbers one after another. The checksum of gzip detects damage.
+// The data of a page, gzipped, in base64: first the length of its contents (uint32), then these in JSON. Its arrays begin
+// at the next multiple of 8 bytes, little-endian numbers one after another. The checksum of gzip detects damage.
 //
 // A page is { contents, bytes, start }; `array` gives one of its arrays by name, first of the file, then beside it.
 

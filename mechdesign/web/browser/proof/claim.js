@@ -46,8 +46,8 @@ function isWhole({ shape }, count) {
   return shape.reduce((a, b) => a * b, 1) === count;
 }
 
-/** Faults of the claim. setting = { claim, domain, points, unit, edges, whole }: points (axes of n each) in `unit`, edges
- * all those of the claim, and whole: false where only some of them are there. */
+/** Faults of the claim. Of the setting, points (axes of n each) are in `unit`, and `edges` are those of the claim. If only
+ * some edges are there, `whole` is false. */
 function* claimFaults({ claim, domain, points, unit, edges, whole }) {
   if (!WORD.test(unit)) return [{ text: "the unit of the coordinates is not a plain name" }];
   if (domain.unit !== unit) return [{ text: `the claim is in nats per ${domain.unit}, and the coordinates are in ${unit}` }];

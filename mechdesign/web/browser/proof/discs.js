@@ -71,8 +71,8 @@ function lowest(over, under) {
   return [over / a, under / a];
 }
 
-/** The contents of discs, as lists of places; points (axes of n each); every, whether also the parts of larger sets, which a limit
- * by a factor needs: a disc moved off a crossing keeps those points on its circle that lie on that side. */
+/** The contents of discs, as lists of places; points (axes of n each). With `every`, also parts of larger sets, which a limit
+ * by a factor needs. A disc moved off a crossing keeps those points on its circle that lie on that side. */
 function discsOf(points, radius, centres, every) {
   if (points.length > 2)
     throw new RangeError("this page checks limits on discs on at most two axes");

@@ -1,6 +1,7 @@
-// The proof of factors: P(k|u) = E(q_k(u)) W(k) / S(u) for columns k, with q_k(u) the least of the cap and offset + q(u, v)
-// over the places v that generate k, q the shortest-path distance of whole edge lengths; E(0) = 2^58 and E(t + 1) = E(t) / r
-// rounded up, r <= e^step; S(u) the sum over k of E(q_k(u)) W(k). Without generators a column is the distance from a place.
+// The proof of factors: P(k|u) = E(q_k(u)) W(k) / S(u) for columns k, and S(u) is the sum over k of E(q_k(u)) W(k). Here
+// q_k(u) is the least of the cap and offset + q(u, v) over the places v that generate k. The shortest-path distance q is
+// of integer edge lengths. The kernel is E(0) = 2^58, and E(t + 1) = E(t) / r rounded up, r <= e^step. Without generators
+// a column is the distance from a place.
 //
 // |q_k(u) - q_k(v)| is at most the units j of the edge (u, v), and E falls by a factor of r at most from one unit to the
 // next. So P(k|u) <= e^d P(k|v) for all k wherever S(v) <= R S(u) with R <= e^(d - j step): one inequality between two

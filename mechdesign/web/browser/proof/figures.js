@@ -82,9 +82,9 @@ function objectiveFound(page, { expected_loss: loss, losses }) {
   return { words, value: page.contents.kind === "table" ? value : undefined };
 }
 
-/** Faults of the figures of the file and of `verify` on the page. figures has expected_loss,
- * ratio and violations, value, the largest log-ratio over length, and worst, that of the place that `verify`
- * named; each undefined if it was not recomputed. */
+/** Faults of the figures of the file and of `verify` on the page. The recomputed `figures` have expected_loss, ratio and
+ * violations. Their value is the largest log-ratio over length, and worst that of the place that `verify` named. Each is
+ * undefined if it was not recomputed. */
 function figureFaults(page, figures) {
   const [faults, { verification: verified, position_loss: placedLoss }] = [[], page.contents];
   const compare = (name, stated, value) => {

@@ -1,8 +1,8 @@
 // The claim about positions: P(y|x) is a quadratic spline of the rows around a cell, and its gradient is at most the level.
 //
-// On a cell, and on each of its quarters, level times P and gradient have coefficients by Bernstein's polynomials; where
-// those of the gradient are at most those of the product, so is the gradient. For masses p of the 3 x 3 rows around and
-// levels z (times the side of a cell, in units of 2^-60, rounded down) at the four corners of the cell, in integers:
+// On a cell, and on each of its quarters, the gradient and level times P have Bernstein coefficients. If those of the
+// gradient are at most those of the product, so is the gradient. Let p be the masses of the 3 x 3 rows around. Let z be
+// the levels at the four corners of the cell, times its side, in units of 2^-60, rounded down. Then in integers:
 //
 //     (X^2 + Y^2) 2^120 <= T^2 for all 16 sums X, Y, T of `gentle`, on the cell or else on all four quarters of it.
 //

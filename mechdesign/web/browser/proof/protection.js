@@ -1,12 +1,11 @@
-// Recomputes the sentence on protection: the largest factor by which a report changes odds, between
-// cells or places from their rows, between positions from the claim, which other parts of this program prove.
+// Recomputes the sentence on protection: the largest factor by which a report changes odds. Between cells or places it
+// follows from their rows, between positions from the claim, which other parts of this program prove.
 //
 // Cells are half-open, so that two at a displacement of k cells hold positions at every distance above their gap, the length
 // of (|k| - 1)+ sides, and at none up to it. Gaps are compared in exact fractions, ratios of masses in doubles.
 //
-// Positions of an area with holes, on either side of one: every cell is cut into f x f squares, on each of which the nine
-// Bezier coefficients bound P(y|.); of any two squares whose hull leaves the area, those of one are divided by those of
-// the other.
+// In an area with holes every cell is cut into f x f squares. On each square nine Bezier coefficients bound P(y|.). For any
+// two squares whose hull leaves the area, the coefficients of one are divided by those of the other.
 
 const METRES = { m: 1, km: 1000, cm: 0.01, mm: 0.001, mi: 1609.344, nmi: 1852, ft: 0.3048, yd: 0.9144, in: 0.0254 };
 const MINOR_AXIS = 6356752.314245; // of WGS 84, metres

@@ -1,5 +1,5 @@
-// The proof of a device map: for every edge of length d and x units S(v) <= R S(u), R <= e^(d - x step), each way, is the
-// claim along it (factors.js says why). ball.mjs of the client lays out rows, lengths and bounds, and adds up S.
+// The proof of a device map. Along an edge of length d and x units the claim is S(v) <= R S(u), R <= e^(d - x step), each
+// way, as factors.js explains. In the client, ball.mjs lays out rows, lengths and bounds, and adds up S.
 //
 // A row has a sum over all places nearer than the cap, tens of thousands of them. So the rows of a patch around one cell
 // are added up, or all of them when that is asked for, or there are few.

@@ -212,8 +212,8 @@ function placedWords(page) {
   return `One report satisfies P(y|x) <= exp(D(x,x') + r) P(y|x') for every report y and all positions x, x' in the ${count} cells, ${placed.side} ${unitWord(domain.unit, false)} wide, of a ${grid}, where D is ${scale}${distance} and r = ${figure(placed.rounding, true, 3)} is for rounding positions to 2^-16 of a cell; drawn by the quadratic B-spline of 3 x 3 cells, checked by its gradient. ${BUDGET}`;
 }
 
-/** The mean loss to the true position, uniform in its cell, under the prior: null where the file has none
- * (evaluation/loss.py says where), undefined where this page does not carry every row. */
+/** The mean loss to the true position, uniform in its cell, under the prior. It is null if the file has none
+ * (see evaluation/loss.py), and undefined if this page does not carry every row. */
 function positionLoss(page, mass) {
   const domain = described(page, "domain");
   const [loss, { cell }] = [attribute(page, "loss"), domain];
@@ -284,6 +284,7 @@ function meanDistances(side) {
       for (const [across, upward] of ENDS.map((ends) => ends.map((end) => 2 * end - 1))) {
         NODE.forEach((x, i) =>
           NODE.forEach((z, j) => {
+            // At (s, s v) the distance to the centre is s sqrt(1 + v^2), the area element s ds dv: smooth, unlike in x and y.
             const [s, v] = [(x + 1) / 4, (z + 1) / 2];
             const share = (WEIGHT[i] / 4) * (WEIGHT[j] / 2) * s * s * Math.sqrt(1 + v * v);
             for (const [p, q] of [[s, s * v], [s * v, s]]) sum += share * stepWeight(first, across * p) * stepWeight(second, upward * q);

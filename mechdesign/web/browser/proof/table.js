@@ -1,9 +1,9 @@
 // The proof of a table: integers >= 1, rows that sum to exactly 2^62, and every inequality of every edge.
 //
 // a(u, y) 2^s <= R a(v, y) with R 2^-s <= e^d for every edge (u, v) of d nats, both ways, and every report y, each compared
-// in BigInt. Beyond 20 million of them an edge is let through where the largest ratio of its two rows, in doubles, stays
-// below R 2^-s by more than eight roundings (8 u, u = 2^-53: a mass, a bound and a quotient are each right to u), so that
-// none of its inequalities can be broken. Generators say how far they are, as shares of one.
+// in BigInt. Beyond 20 million of them an edge passes in doubles if the largest ratio of its two rows is below R 2^-s by
+// more than 8 u, u = 2^-53. None of its inequalities can then be broken: a mass, a bound and a quotient are each right
+// to u. Generators yield their progress, as shares of one.
 
 const ROW_SUM = 1n << 62n;
 const SAFE = 1 - 2 ** -50;
@@ -28,9 +28,9 @@ function* rowFaults(mass, rows, reports) {
   return faults;
 }
 
-/** Every inequality of `edges` = { tail, head, length }, row numbers. Returns faults, how many inequalities there are,
- * how many were compared in BigInt, the largest log-ratio over length in doubles, and the same of the edge and report that
- * `worst` = { secret, other, report } names. */
+/** Every inequality of `edges` = { tail, head, length }, row numbers. Returns faults, the number of inequalities,
+ * the number compared in BigInt, and the largest log-ratio over length in doubles. valueAtWorst is that of the edge and
+ * report that `worst` = { secret, other, report } names. */
 function* edgeFaults(mass, rows, reports, { tail, head, length }, worst) {
   const rounded = Float64Array.from(mass, Number);
   const bounds = new Map();
