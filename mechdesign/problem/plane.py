@@ -7,7 +7,7 @@ where m'' + K m = 0, m(0) = 0, m'(0) = 1 along the geodesic, and 0 < K <= 1 / b^
 semi-minor axis). By Sturm's comparison b sin(r / b) <= m(r) <= r, so that within the radius r
 
     geodesic distance  <=  distance in the plane  <=  (1 + excess(r)) geodesic distance,
-    excess(r) = t / sin t - 1  <=  t^2 / 6 (1 + t^2 / 8),  t = r / b <= 0.8
+    excess(r) = t / sin t - 1  <=  t^2 / 6 (1 + t^2 / 8),  t = r / b <= 0.79
 
 (discs of such radii are convex on the ground and in the plane): 4.1e-7 at 10 km, 4.1e-5 at 100 km. A mechanism for eps
 / (1 + excess) times the distance in the plane is private for eps times the geodesic distance.
@@ -117,7 +117,7 @@ class Plane(FrozenRecord):
     def any_excess(self, radius: float) -> float:
         """`excess` without a limit; inf beyond 5,000 km, where the bound ends."""
         t = radius * METRES[self.unit] / _MINOR_AXIS
-        return t * t / 6 * (1 + t * t / 8) if t <= 0.8 else math.inf
+        return t * t / 6 * (1 + t * t / 8) if t <= 0.79 else math.inf
 
     def decimals(self, cell: float) -> int:
         """The fewest decimals of degrees that move no place by more than a tenth of `cell`, in `unit`."""

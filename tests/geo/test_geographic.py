@@ -351,3 +351,12 @@ def test_the_middle_is_that_of_the_shortest_arc(west, east, middle):
     assert area.contains(around, np.zeros(9)).all()
     assert not area.contains(around, np.full(9, 1.5)).any()
     assert not area.contains((around + 180) % 360, np.zeros(9)).all()
+
+
+def test_stretch_bound_holds_to_its_last_radius():
+    """The bound in t^2 against t / sin t itself, which it undercuts from t = 0.796 on; the metres are those of t."""
+    plane, minor_axis = Plane(latitude=10, longitude=10), 6_356_752.3142
+    for radius in np.linspace(1e5, 5.02e6, 200):
+        t = radius / minor_axis
+        assert plane.any_excess(radius) >= t / math.sin(t) - 1
+    assert plane.any_excess(0.7901 * minor_axis) == math.inf

@@ -93,7 +93,7 @@ class Setting {
     // On a sphere a circle at distance t has radius sin t, on the plane t: t / sin t = 1 + t^2/6 + 7 t^4/360 + ... Nowhere
     // is WGS 84 more curved than the sphere of its minor axis.
     const t = ((reach + corner) * (1 + 2 ** -50) * METRES[this.domain.unit]) / MINOR_AXIS;
-    if (t > 0.8) throw new RangeError("the area is too wide for a plane");
+    if (t > 0.79) throw new RangeError("the area is too wide for a plane");
     const [p, q] = times(exactly(((t * t) / 6) * (1 + (t * t) / 8)), [(1n << 40n) + 1n, 1n << 40n]);
     return [p + q, q];
   }
