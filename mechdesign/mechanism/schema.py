@@ -30,7 +30,7 @@ Integers of a file that arithmetic reaches, and why none wraps:
 | A m, 2^33 |s - s'|, 3 d | `devicemap/device_map.py` | A < 2^32, checked by `DeviceMap`, m < 2^21: under 2^55 |
 | differences added up | `devicemap/files.py` | fewer than 2^24 of 16 bits: under 2^40 |
 | W added up | `devicemap/draw.py` | fewer than 2^24 under 2^28: under 2^52 |
-| q + units | `factored/integer_metric._search`, `_lower` | cap + longest edge <= 65,535, checked by `IntegerMetric` |
+| q + units | `factored/integer_metric._search_window`, `_relax` | cap + longest edge <= 65,535: `IntegerMetric` |
 | u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
 | 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
 | (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes an integer |

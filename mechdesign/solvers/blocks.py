@@ -295,7 +295,7 @@ def _invert(layout, theta, start, stop, inverse):  # type: ignore[no-untyped-def
         for r in range(layout.rows[y], layout.rows[y + 1]):
             a, b, t, c = layout.lower[r], layout.upper[r], theta[r], layout.ratio[r]
             block[b, b] += t
-            # Ratio 0 marks s = q: its row has one entry, and index a is a placeholder.
+            # Ratio 0 marks s = q: its row has one entry, and index a is not used.
             if c != 0.0:
                 block[a, a] += t * c * c
                 block[a, b] -= t * c

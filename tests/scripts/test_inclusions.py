@@ -8,25 +8,11 @@ import math
 import inclusions
 import numpy as np
 import pytest
-from fixtures.integer_oracles import asymptotic_error
-from fixtures.problems import grid
+from fixtures.integer_oracles import asymptotic_error, centring_matrix
+from fixtures.problems import euclidean_grid
 
 import mechdesign as md
-from mechdesign import DesignProblem, Euclidean, priors
 from mechdesign.surveys import frequency_estimation as forms
-
-
-def problem_on(shape, epsilon, seed=None):
-    domain = grid(shape)
-    prior = priors.uniform(domain)
-    if seed is not None:
-        prior = priors.proportional(0.2 + np.random.default_rng(seed).random(domain.size))
-    metric = Euclidean(epsilon=epsilon, unit="cell")
-    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=md.losses.Distance())
-
-
-def centred(size):
-    return np.eye(size) - 1 / size
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
@@ -34,7 +20,7 @@ def test_unary_encoding_has_the_variance_that_its_paper_prints(epsilon):
     """4 e^eps / (e^eps - 1)^2 for a frequency that tends to 0: half of what the difference of two rare ones has, whose
     bits are independent.
     """
-    problem = problem_on(4, epsilon)
+    problem = euclidean_grid(4, epsilon)
     rare = 1e-9
     object.__setattr__(problem, "prior", np.array([rare, rare, *np.full(2, 0.5 - rare)]))
     difference = np.outer([1, -1, 0, 0], [1, -1, 0, 0])
@@ -67,16 +53,16 @@ INCLUDED = {
 @pytest.mark.parametrize("name", INCLUDED)
 def test_inclusions_are_those_of_the_table(name):
     """Counted over all reports; and their error is at least the asymptotic one of the table."""
-    problem = problem_on((2, 3), 0.8, seed=3)
+    problem = euclidean_grid((2, 3), 0.8, seed=3)
     make, table_of, sets = INCLUDED[name]
     found, table, reports = make(problem), table_of(problem), sets()
     member = np.array([[float(u in report) for report in reports] for u in range(6)])
     assert found.hit == pytest.approx(table @ member.T, rel=1e-10)
     seen = problem.prior_array @ table
     assert found.pairs == pytest.approx((member * seen) @ member.T, rel=1e-10)
-    for norm in (centred(6), md.surveys.StatisticalDesign(problem=problem).norm):
+    for norm in (centring_matrix(6), md.surveys.StatisticalDesign(problem=problem).norm):
         least = asymptotic_error(table, problem.prior_array, norm)
         assert least * (1 - 1e-9) <= found.mse(norm) <= 1.5 * least
     assert found.scale == pytest.approx(1)
     singular = inclusions.Inclusions(hit=np.ones((2, 2)), pairs=np.eye(2), scale=1.0)
-    assert singular.mse(centred(2)) == math.inf
+    assert singular.mse(centring_matrix(2)) == math.inf

@@ -9,13 +9,12 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from fixtures.integer_oracles import asymptotic_error
-from fixtures.problems import SMALL, grid
+from fixtures.integer_oracles import asymptotic_error, centring_matrix
+from fixtures.problems import SMALL, euclidean_grid
 from fixtures.rows import few_by_default
 from fixtures.tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, REORDERED
 
 import mechdesign as md
-from mechdesign import DesignProblem, Euclidean, priors
 from mechdesign.baselines import BASELINES, FREQUENCY_ORACLES
 from mechdesign.errors import UnsuitableError
 from mechdesign.surveys import asymptotic_mse
@@ -31,19 +30,6 @@ USUAL = (
 )
 LEVELS = [0.05, 0.6, 1.5, 4.0]
 SERIES = 1e-8  # the closed form of a width loses eight digits at 1e-3 nats, where a series takes over
-
-
-def problem_on(shape, epsilon, seed=None):
-    domain = grid(shape)
-    prior = priors.uniform(domain)
-    if seed is not None:
-        prior = priors.proportional(0.2 + np.random.default_rng(seed).random(domain.size))
-    metric = Euclidean(epsilon=epsilon, unit="cell")
-    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=md.losses.Distance())
-
-
-def centred(size):
-    return np.eye(size) - 1 / size
 
 
 def worst_ratio(table):
@@ -74,7 +60,7 @@ def test_local_privacy_is_exactly_epsilon(name, epsilon):
 @pytest.mark.parametrize("epsilon", LEVELS)
 @pytest.mark.parametrize("subset", [1, 2, 3])
 def test_the_subset_exponential_law_is_exactly_at_its_metric(subset, epsilon):
-    distances = problem_on((2, 3), epsilon).distances
+    distances = euclidean_grid((2, 3), epsilon).distances
     table = forms.subset_exponential_table(distances, subset)
     apart = ~np.eye(6, dtype=bool)
     ratio = np.abs(np.log(table[:, None, :] / table[None, :, :])).max(axis=2)
@@ -84,7 +70,7 @@ def test_the_subset_exponential_law_is_exactly_at_its_metric(subset, epsilon):
 
 def test_a_smaller_divisor_breaks_the_subset_exponential_law():
     """The empty report of a divisor one percent smaller exceeds the claim, or is no probability."""
-    distances = problem_on((1, 5), 0.7).distances
+    distances = euclidean_grid((1, 5), 0.7).distances
     total = np.exp(-distances).sum(axis=1)
     size = 0.99 * forms.subset_exponential_divisor(distances, total)
     empty = 1 - total / size
@@ -100,7 +86,7 @@ def test_subset_selection_has_the_error_that_its_paper_prints(subset, epsilon):
     """Ye and Barg's formula, against the Fisher information of the table: the inclusions lose nothing."""
     n, k, e = 7, subset, math.exp(epsilon)
     printed = (n - 1) ** 2 * (k * e + n - k) ** 2 / (n * k * (n - k) * (e - 1) ** 2)
-    found = asymptotic_error(forms.subset_selection_table(n, epsilon, k), np.full(n, 1 / n), centred(n))
+    found = asymptotic_error(forms.subset_selection_table(n, epsilon, k), np.full(n, 1 / n), centring_matrix(n))
     assert found == pytest.approx(printed, rel=1e-10)
 
 
@@ -108,7 +94,9 @@ def test_subset_selection_has_the_error_that_its_paper_prints(subset, epsilon):
 @pytest.mark.parametrize("size", [3, 7, 12])
 def test_hadamard_response_is_within_the_bound_of_its_paper(size, epsilon):
     e = math.exp(epsilon)
-    found = asymptotic_error(forms.hadamard_response_table(size, epsilon), np.full(size, 1 / size), centred(size))
+    found = asymptotic_error(
+        forms.hadamard_response_table(size, epsilon), np.full(size, 1 / size), centring_matrix(size)
+    )
     assert found <= 4 * size * (e + 1) ** 2 / (e - 1) ** 2
     assert forms.hadamard_response_table(size, epsilon).shape[1] < 2 * (size + 1)
 
@@ -162,7 +150,7 @@ def test_equal_distances_up_to_rounding_get_reports():
 @pytest.mark.parametrize("name", FREQUENCY_ORACLES)
 def test_a_larger_level_is_a_larger_effective_epsilon(name):
     """From both sides: at the claim, and no better than the claim, where the metric is the level of an edge."""
-    problem = problem_on((9,) if name == "square_wave" else (3, 3), 0.7)
+    problem = euclidean_grid((9,) if name == "square_wave" else (3, 3), 0.7)
     made = FREQUENCY_ORACLES[name](problem)
     assert made.attrs["ratio"] == pytest.approx(1, rel=DESIGN_MARGIN)
     if name != "subset_exponential":
@@ -170,7 +158,7 @@ def test_a_larger_level_is_a_larger_effective_epsilon(name):
 
 
 def test_compare_includes_frequency_oracles_on_request():
-    problem = problem_on((2, 2), 0.6)
+    problem = euclidean_grid((2, 2), 0.6)
     names = list(md.compare(problem, gap=0.1)["mechanism"])
     assert not set(names) & set(FREQUENCY_ORACLES)
     table = md.compare(problem, gap=0.1, frequency_oracles=True).set_index("mechanism")
@@ -183,11 +171,11 @@ def test_compare_includes_frequency_oracles_on_request():
 @pytest.mark.parametrize(
     ("make", "field"),
     [
-        (lambda: forms.square_wave(problem_on((2, 2), 0.6)), "domain"),
-        (lambda: forms.disk_area(problem_on(4, 0.6)), "domain"),
-        (lambda: forms.unary_encoding(problem_on(13, 0.6)), "cells"),
-        (lambda: forms.subset_selection(problem_on(20, 0.6)), "subset"),
-        (lambda: forms.subset_exponential(problem_on(30, 0.6), subset=4), "subset"),
+        (lambda: forms.square_wave(euclidean_grid((2, 2), 0.6)), "domain"),
+        (lambda: forms.disk_area(euclidean_grid(4, 0.6)), "domain"),
+        (lambda: forms.unary_encoding(euclidean_grid(13, 0.6)), "cells"),
+        (lambda: forms.subset_selection(euclidean_grid(20, 0.6)), "subset"),
+        (lambda: forms.subset_exponential(euclidean_grid(30, 0.6), subset=4), "subset"),
     ],
 )
 def test_refusals_name_the_field(make, field):
