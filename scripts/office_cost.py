@@ -47,7 +47,7 @@ def main() -> None:
         where = {"latitude": given.latitude, "longitude": given.longitude}
         read_checkins = read_problem_file("paris").module.read_checkins
         truth = md.priors.proportional(read_checkins(given.checkins, problem.domain, **where).counts)
-    areas = md.geo.Areas.blocks(problem.domain, given.blocks, given.blocks)
+    areas = md.geo.Partition.blocks(problem.domain, given.blocks, given.blocks)
     planned = {}
     for name in MECHANISMS:
         tables = {f"{level:g}": FAMILIES[name].table(problem, level) for level in LEVELS}

@@ -12,7 +12,7 @@ from .area_report import AreaReport as AreaReport
 from .elastic import elastic_level as elastic_level
 from .geojson import read_area as read_area
 from .georeferenced import raster_on as raster_on
-from .partition import Areas as Areas
+from .partition import Partition as Partition
 from .partition import read_areas as read_areas
 from .people import read_people as read_people
 from .roads import Roads as Roads

@@ -46,7 +46,7 @@ _SHOWN, _PROPERTIES = 5, 12  # places and names, and properties, that an error l
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Areas(FrozenRecord):
+class Partition(FrozenRecord):
     """Named areas that part the places of a domain.
 
     Attributes
@@ -56,7 +56,7 @@ class Areas(FrozenRecord):
 
     Examples
     --------
-    >>> md.geo.Areas.blocks(md.Domain.grid((2, 2), 1.0), 2, 1).label
+    >>> md.geo.Partition.blocks(md.Domain.grid((2, 2), 1.0), 2, 1).label
     array([0, 0, 1, 1])
     """
 
@@ -84,19 +84,19 @@ class Areas(FrozenRecord):
             raise InputError(problem, field="areas", value=", ".join(self.names[k] for k in empty[:_SHOWN]))
 
     @classmethod
-    def of_labels(cls, labels: ArrayLike, *, names: Mapping[int, str] | None = None) -> Areas:
+    def of_labels(cls, labels: ArrayLike, *, names: Mapping[int, str] | None = None) -> Partition:
         """The areas of integer labels (n,); names by label, by default the labels."""
         values, label = np.unique(np.asarray(labels, np.int64), return_inverse=True)
         known = names or {}
         return cls(names=tuple(known.get(value, str(value)) for value in values.tolist()), label=label)
 
     @classmethod
-    def of_words(cls, words: Sequence[str]) -> Areas:
+    def of_words(cls, words: Sequence[str]) -> Partition:
         order = {word: k for k, word in enumerate(dict.fromkeys(words))}
         return cls(names=tuple(order), label=np.array([order[word] for word in words], np.int64))
 
     @classmethod
-    def blocks(cls, domain: Domain, across: int, along: int) -> Areas:
+    def blocks(cls, domain: Domain, across: int, along: int) -> Partition:
         """A grid of two axes cut into `across` x `along` blocks of nearly equal sides, named "column-row" from 1 on."""
         if domain.shape is None or domain.index is None or len(domain.shape) != 2:
             raise InputError("blocks are cut from a grid of two axes", field="areas", value=domain.kind)
@@ -125,7 +125,7 @@ def read_areas(
     crs: str | None = None,
     columns: Columns = None,
     on_note: Note = silent,
-) -> Areas:
+) -> Partition:
     """The areas of a file, or of words such as 3x3, over the places of a domain.
 
     Parameters
@@ -141,7 +141,7 @@ def read_areas(
 
     Returns
     -------
-    Areas
+    Partition
 
     Examples
     --------
@@ -154,7 +154,7 @@ def read_areas(
     if name_field is not None and (blocks or suffix not in _POLYGONS):
         raise InputError("is for polygons", field="name-field", value=name_field)
     if blocks:
-        return Areas.blocks(domain, int(blocks[1]), int(blocks[2]))
+        return Partition.blocks(domain, int(blocks[1]), int(blocks[2]))
     if suffix in _POLYGONS:
         return _of_polygons(path, domain, rest, name_field, crs, on_note)
     if is_csv(path):
@@ -164,12 +164,12 @@ def read_areas(
     raster = (
         read_raster(path, unit=domain.unit) if domain.plane is None else raster_on(domain, path, crs=crs, labels=True)
     )
-    return Areas.of_labels(Query.from_raster(raster, domain).labels)
+    return Partition.of_labels(Query.from_raster(raster, domain).labels)
 
 
 def _of_polygons(
     path: Path, domain: Domain, rest: str, name_field: str | None, crs: str | None, on_note: Note
-) -> Areas:
+) -> Partition:
     plane = domain.plane
     if plane is None:
         raise InputError(
@@ -213,7 +213,7 @@ def _assigned(
     touched: NDArray[np.bool_],
     rest: str,
     on_note: Note,
-) -> Areas:
+) -> Partition:
     twice = np.flatnonzero(inside.sum(axis=1) > 1)
     if len(twice):
         both = [names[k] for k in np.flatnonzero(inside[twice[0]])]
@@ -224,10 +224,10 @@ def _assigned(
     if len(missed):
         on_note(_missed(missed, rest))
     label[missed] = len(names)
-    return Areas(names=(*names, *([rest] if len(missed) else [])), label=label.astype(np.int64))
+    return Partition(names=(*names, *([rest] if len(missed) else [])), label=label.astype(np.int64))
 
 
-def _of_cells(path: Path, domain: Domain, rest: str, columns: Columns, on_note: Note) -> Areas:
+def _of_cells(path: Path, domain: Domain, rest: str, columns: Columns, on_note: Note) -> Partition:
     frame = read_frame(path, "areas", texts=("area",), columns=columns, roles=("cell", "area"))
     shown = [named_column(frame, (name,), "areas") for name in ("cell", "area")]
     cell, area = number_column(frame, ("cell",), "areas"), frame[shown[1]]
@@ -239,7 +239,7 @@ def _of_cells(path: Path, domain: Domain, rest: str, columns: Columns, on_note: 
     missed = np.setdiff1d(np.arange(domain.size), cell)
     if len(missed):
         on_note(_missed(missed, rest))
-    return Areas.of_words([words.get(place, rest) for place in range(domain.size)])
+    return Partition.of_words([words.get(place, rest) for place in range(domain.size)])
 
 
 def _missed(places: NDArray[np.int64], rest: str) -> str:

@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, VerificationError
-from mechdesign.geo.partition import Areas
+from mechdesign.geo.partition import Partition
 from mechdesign.mechanism.mechanism_file import verification_errors
 from mechdesign.surveys.channel import Channel, channel_and_counts
 from mechdesign.surveys.estimation import expectation_maximization, maximum_likelihood
@@ -101,7 +101,7 @@ def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) 
 def _check_intervals(estimate: xr.Dataset, channel: Channel, numbers: _Floats, prior: _Floats) -> None:
     """Check shares, intervals and reasons against counts (M,) and the weights of the linear estimator."""
     reasons, z = json.loads(estimate.attrs["reasons"]), float(estimate.attrs["z"])
-    areas = Areas(names=tuple(json.loads(estimate.attrs["areas"])), label=estimate["area_of"].values)
+    areas = Partition(names=tuple(json.loads(estimate.attrs["areas"])), label=estimate["area_of"].values)
     intervals = linear_intervals(channel, numbers, linear_weights(channel, areas.indicator, prior), z, strict=False)
     slack = SHARE + ERRORS * intervals.standard_error
     for name in _COMPARED:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
-from mechdesign.geo.partition import Areas
+from mechdesign.geo.partition import Partition
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.schema import Schema, VariableSpec, coordinates
@@ -61,7 +61,7 @@ CLOSE = 1e-4  # relative accuracy of the epsilon for an error
 # Eleven arguments: a plan, four properties of its intervals, and two labels that are stored.
 def plan(
     tables: Mapping[str, ArrayLike],
-    areas: Areas,
+    areas: Partition,
     domain: Domain,
     *,
     people: int,
@@ -77,7 +77,7 @@ def plan(
 
     Parameters
     ----------
-    tables, areas, domain : mapping of str to (n, m) array, Areas, Domain
+    tables, areas, domain : mapping of str to (n, m) array, Partition, Domain
         P(y|u) by name; the areas of the n places.
     people, truth, prior : int, (n,) array, (n,) array
         N; the planned distribution; the prior of the estimator, by default the truth.
@@ -96,7 +96,7 @@ def plan(
     Examples
     --------
     >>> domain = md.Domain.grid((2, 2), 1.0)
-    >>> areas, truth = md.geo.Areas.blocks(domain, 2, 1), md.priors.uniform(domain)
+    >>> areas, truth = md.geo.Partition.blocks(domain, 2, 1), md.priors.uniform(domain)
     >>> plan = md.surveys.plan({"truth": np.eye(4)}, areas, domain, people=1000, truth=truth)
     >>> plan["error"].values.round(4)
     array([[0.031, 0.031]])
@@ -174,7 +174,7 @@ def _figures(
 def epsilon_for(
     problem: DesignProblem,
     family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
-    areas: Areas,
+    areas: Partition,
     *,
     people: int,
     error: float = 0.02,
@@ -185,7 +185,7 @@ def epsilon_for(
 
     Parameters
     ----------
-    problem, areas : DesignProblem, Areas
+    problem, areas : DesignProblem, Partition
         Domain and prior, which is the planned truth; the areas of its places.
     family, people : str, Family or callable, int
         As in `md.utility.match_distance`, its errors fall with epsilon; N.
@@ -200,7 +200,7 @@ def epsilon_for(
     Examples
     --------
     >>> problem = md.load_problem("paris", cells=2, distance=60.0)
-    >>> areas = md.geo.Areas.blocks(problem.domain, 2, 1)
+    >>> areas = md.geo.Partition.blocks(problem.domain, 2, 1)
     >>> md.surveys.epsilon_for(problem, "geometric_clamped", areas, people=5000, error=0.05) > 0
     True
     """

@@ -33,7 +33,7 @@ from mechdesign.geo.commands import parse_area
 
 if TYPE_CHECKING:
     from mechdesign.geo.area import Area
-    from mechdesign.geo.partition import Areas
+    from mechdesign.geo.partition import Partition
     from mechdesign.problem.domain import Domain
     from mechdesign.problem.problem import DesignProblem
 
@@ -224,7 +224,9 @@ def _collection(
     )
 
 
-def _epsilon_needed(given: _Source, problem: DesignProblem, partition: Areas, wanted: dict[str, Any]) -> float | None:
+def _epsilon_needed(
+    given: _Source, problem: DesignProblem, partition: Partition, wanted: dict[str, Any]
+) -> float | None:
     """The smallest epsilon of the family for the wanted error, on the ground for an area; None if none suffices."""
     from mechdesign.surveys.plan import epsilon_for
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
-from mechdesign.geo.partition import Areas
+from mechdesign.geo.partition import Partition
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.schema import Schema, VariableSpec, coordinates
@@ -67,7 +67,7 @@ _Floats = NDArray[np.float64]
 def estimate_shares(
     mechanisms: Sequence[xr.Dataset],
     counts: Sequence[ArrayLike],
-    areas: Areas | None = None,
+    areas: Partition | None = None,
     *,
     seed: int = 0,
     confidence: float = 0.95,
@@ -81,7 +81,7 @@ def estimate_shares(
     ----------
     mechanisms, counts : sequence of Dataset, sequence of (m_j,) int arrays
         Of one collection, over the same secrets; how often each report of each was made.
-    areas, seed : Areas, int
+    areas, seed : Partition, int
         Areas of the secrets; seed of the split in the test of fit.
     confidence, simultaneous : float, bool
         Of every interval, or, if `simultaneous`, of all of them together (Bonferroni).
@@ -188,7 +188,7 @@ def _differences(
     against: Sequence[ArrayLike],
     channel: Channel,
     numbers: _Floats,
-    areas: Areas,
+    areas: Partition,
     prior: _Floats,
     z: float,
 ) -> tuple[dict[str, Any], dict[str, Any]]:

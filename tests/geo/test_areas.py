@@ -9,7 +9,7 @@ import pytest
 
 from mechdesign import Domain
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.geo import Areas, Plane, read_areas
+from mechdesign.geo import Partition, Plane, read_areas
 from mechdesign.geo.partition import MOST
 
 FLAT = Domain.grid((4, 3), cell=1.0, unit="km")
@@ -177,13 +177,13 @@ def wgs84():
 )
 def test_areas_that_are_none(names, label):
     with pytest.raises(InputError) as caught:
-        Areas(names=names, label=np.array(label, np.int64))
+        Partition(names=names, label=np.array(label, np.int64))
     assert caught.value.field == "areas"
 
 
 def test_as_many_areas_as_a_table_can_hold():
     with pytest.raises(InputError, match=str(MOST)):
-        Areas.of_labels(np.arange(MOST + 1))
+        Partition.of_labels(np.arange(MOST + 1))
 
 
 def test_missing_files_are_named(tmp_path):

@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 
 import mechdesign as md
 from mechdesign.base.spreadsheets import cell_of, text_of
-from mechdesign.geo import Areas, read_areas
+from mechdesign.geo import Partition, read_areas
 from mechdesign.surveys import estimate_shares
 from mechdesign.surveys.export import save_shares
 
@@ -56,7 +56,7 @@ def test_an_estimate_names_its_areas_and_runs_none(tmp_path: Path) -> None:
     printable = [name for name in NAMES if name.isprintable()]
     for start in range(0, len(printable), 3):
         names = printable[start : start + 3]
-        areas = Areas(names=tuple(names), label=np.arange(domain.size) % 3)
+        areas = Partition(names=tuple(names), label=np.arange(domain.size) % 3)
         counts = np.full(mechanism.sizes["report"], 40)
         found = estimate_shares([mechanism], [counts], areas)
         found = rewritten(found, problem="rome,=1+1,@x")

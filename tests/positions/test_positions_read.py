@@ -15,7 +15,7 @@ from reference.checking import ROW_SUM
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
-from mechdesign.geo import Areas
+from mechdesign.geo import Partition
 from mechdesign.sessions import Clock
 from mechdesign.utility import mechanism_loss, remapped_loss, table_retrieval_radius
 
@@ -86,7 +86,7 @@ def test_remap_keeps_position_claim():
 def test_cell_row_users_refuse_positions():
     mechanism = position_mechanism("square")
     with pytest.raises(UnsuitableError, match="cannot be attributed to cells"):
-        md.surveys.estimate_shares([mechanism], [np.ones(25, int)], Areas.of_labels(np.zeros(25, int)))
+        md.surveys.estimate_shares([mechanism], [np.ones(25, int)], Partition.of_labels(np.zeros(25, int)))
     with pytest.raises(UnsuitableError, match="rows of several cells"):
         table_retrieval_radius(mechanism, 0.0, 0.9)
     with pytest.raises(InputError, match="its rows alone do not satisfy its claim"):

@@ -46,7 +46,7 @@ def _made() -> Any:
 
 # What a class that checks its fields is made of; of the others every array field is given an array.
 RECIPES: dict[str, Callable[[], dict[str, Any]]] = {
-    "Areas": lambda: {"names": ("a", "b"), "label": np.arange(CELLS) // 5},
+    "Partition": lambda: {"names": ("a", "b"), "label": np.arange(CELLS) // 5},
     "Bounded": lambda: {"problem": _problem(), "worst_loss": np.full(CELLS, 3.0)},
     "DeviceMap": lambda: (
         {"cells": (2, 2), "margin": 1, "cell": (1.0, 1.0), "origin": (0.0, 0.0), "unit": "m"}

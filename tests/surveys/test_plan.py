@@ -12,7 +12,7 @@ from fixtures.report_collections import AREAS, MECHANISMS, SIDE, channel, simula
 
 from mechdesign import load_problem, save
 from mechdesign.errors import InputError
-from mechdesign.geo import Areas
+from mechdesign.geo import Partition
 from mechdesign.mechanism.storage import load_sealed
 from mechdesign.programs.matched import FAMILIES
 from mechdesign.surveys import epsilon_for, plan
@@ -29,7 +29,7 @@ def problem():
 
 def planned(**given):
     usual = {"people": 1_000, "truth": truths()["check-ins"]}
-    areas = given.pop("areas", Areas.blocks(problem().domain, 2, 2))
+    areas = given.pop("areas", Partition.blocks(problem().domain, 2, 2))
     tables = given.pop("tables", {name: channel(name).table for name in MECHANISMS})
     return plan(tables, areas, problem().domain, **{**usual, **given})
 
@@ -38,7 +38,7 @@ def planned(**given):
 def test_the_plan_equals_the_simulated_standard_error(truth):
     """A standard deviation of 4,000 means is known to 1 / sqrt(8,000) of itself: four times that is 4.5 %."""
     made = planned(truth=truths()[truth], prior=truths()["check-ins"])
-    wanted = Areas.blocks(problem().domain, 2, 2).indicator
+    wanted = Partition.blocks(problem().domain, 2, 2).indicator
     for d, name in enumerate(MECHANISMS):
         held = channel(name)
         weights = linear_weights(held, wanted, truths()["check-ins"])
@@ -69,16 +69,16 @@ def test_lost_shares_are_infinite_and_those_of_everybody_known():
     table = np.repeat(np.eye(50), 2, axis=0)
     labels = np.zeros(100, int)
     labels[0], labels[2:4] = 1, 2
-    made = planned(tables={"pairs": table}, areas=Areas.of_labels(labels))
+    made = planned(tables={"pairs": table}, areas=Partition.of_labels(labels))
     assert np.isinf(made["people"][0].values).tolist() == [True, True, False]
     assert made["bias"][0].values[:2].min() > 0.1
-    everyone = planned(areas=Areas.of_labels(np.zeros(100, int)))
+    everyone = planned(areas=Partition.of_labels(np.zeros(100, int)))
     assert everyone["standard_error"].values.max() <= 1e-7
 
 
 @pytest.mark.parametrize("family", ["geometric_clamped", "randomized_response"])
 def test_the_epsilon_for_an_error_is_the_least(family):
-    areas = Areas.blocks(problem().domain, 3, 3)
+    areas = Partition.blocks(problem().domain, 3, 3)
     found = epsilon_for(problem(), family, areas, people=10_000, error=0.02)
 
     def worst(epsilon):
@@ -108,7 +108,7 @@ def test_a_plan_is_stored_whole(tmp_path):
         ({"truth": np.full(100, 0.02)}, "prior"),
         ({"truth": np.full(99, 1 / 99)}, "prior"),
         ({"tables": {"other": np.eye(4)}}, "tables"),
-        ({"areas": Areas.of_labels(AREAS["centre"][:50])}, "areas"),
+        ({"areas": Partition.of_labels(AREAS["centre"][:50])}, "areas"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(given, field):
@@ -121,7 +121,7 @@ def test_the_people_that_the_documentation_names():
     """What privacy costs in people: 30 x 30 cells, nine areas, check-ins, clamped geometric noise."""
     paris = load_problem("paris", prior="checkins", epsilon=0.01)
     tables = {f"{e}": FAMILIES["geometric_clamped"].table(paris, e) for e in (0.0035, 0.01)}
-    areas = Areas.blocks(paris.domain, 3, 3)
+    areas = Partition.blocks(paris.domain, 3, 3)
     made = plan(tables, areas, paris.domain, people=10_000, truth=paris.prior_array)
     assert [int(each.max()) for each in (*made["people"], made["people_without"])] == [396_927, 3_812, 1_658]
     text = (ROOT / "docs" / "results" / "surveys.md").read_text(encoding="utf-8")

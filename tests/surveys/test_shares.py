@@ -29,7 +29,7 @@ from mechdesign import (
     solve,
 )
 from mechdesign.errors import InputError, SizeError
-from mechdesign.geo import Areas
+from mechdesign.geo import Partition
 from mechdesign.output.text_tables import TextTable
 from mechdesign.surveys import channel as channels
 from mechdesign.surveys import estimate_shares, load_estimate, maximum_likelihood, plan
@@ -50,7 +50,7 @@ def mechanism(epsilon=0.01):
 
 
 def areas(across=2, along=2):
-    return Areas.blocks(load_problem("paris", cells=SIDE, epsilon=0.01).domain, across, along)
+    return Partition.blocks(load_problem("paris", cells=SIDE, epsilon=0.01).domain, across, along)
 
 
 @cache
@@ -115,7 +115,7 @@ def answers():
     problem = DesignProblem(
         domain=domain, metric=Discrete(epsilon=math.log(3)), prior=priors.uniform(domain), loss=losses.ZeroOne()
     )
-    return baselines.randomized_response(problem), Areas(names=("yes", "no", "unknown"), label=np.arange(3))
+    return baselines.randomized_response(problem), Partition(names=("yes", "no", "unknown"), label=np.arange(3))
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ def test_factored_mechanisms_have_tables_up_to_a_size(monkeypatch):
     table = channels.table_of(factored)
     np.testing.assert_allclose(table.sum(axis=1), 1, rtol=1e-9)
     counts = np.random.default_rng(0).multinomial(4_000, np.full(6, 1 / 6) @ table)
-    found = estimate_shares([factored], [counts], Areas.of_labels([0, 0, 0, 1, 1, 1]))
+    found = estimate_shares([factored], [counts], Partition.of_labels([0, 0, 0, 1, 1, 1]))
     assert (abs(found["share"] - 0.5) <= 4 * found["standard_error"]).all()
     monkeypatch.setattr(channels, "MOST", 5)
     with pytest.raises(SizeError, match="at most 5") as caught:
@@ -307,7 +307,7 @@ def test_an_estimate_without_areas_is_a_distribution():
         ({"method": "moments"}, "method"),
         ({"seed": -1}, "seed"),
         ({"confidence": 95.0}, "confidence"),
-        ({"areas": Areas.of_labels([0, 1])}, "areas"),
+        ({"areas": Partition.of_labels([0, 1])}, "areas"),
         ({"areas": None, "against": [np.ones(36)]}, "against"),
         ({"counts": [np.ones(35)]}, "counts"),
         ({"counts": [np.full(36, 0.5)]}, "counts"),
