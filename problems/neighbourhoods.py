@@ -46,7 +46,7 @@ def problem(
     check_whole(cells, "cells", least=2)
     if not 2 <= labels <= cells**2:
         raise InputError("must be at least 2 and at most the number of cells", field="labels", value=labels)
-    density = read_raster(SHIPPED, unit="mi").stretched(extent, extent)
+    density = read_raster(SHIPPED, unit="mi").stretch(extent, extent)
     domain = Domain.grid((cells, cells), cell=extent / cells, unit="1")
     if label_map == "constructed":
         require_memory(domain.size, labels, tables=6, what="the table of losses")
@@ -54,7 +54,7 @@ def problem(
         apart = ((domain.points[:, None, :] - centres) ** 2).sum(axis=2)
         query = Query(labels=apart.argmin(axis=1))
     else:
-        query = Query.from_raster(read_raster(label_map, unit="mi").stretched(extent, extent), domain)
+        query = Query.from_raster(read_raster(label_map, unit="mi").stretch(extent, extent), domain)
     return query_problem(
         domain=domain,
         metric=Eikonal(level=PrivacyLevel.affine(density, slope=1e-4, floor=0.4), stencil=stencil),

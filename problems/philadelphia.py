@@ -41,7 +41,7 @@ def problem(
     """
     positive(extent, "extent")
     check_whole(cells, "cells", least=2)
-    density = read_raster(SHIPPED if raster == "shipped" else raster, unit=raster_unit).stretched(extent, extent)
+    density = read_raster(SHIPPED if raster == "shipped" else raster, unit=raster_unit).stretch(extent, extent)
     domain = Domain.grid((cells, cells), cell=extent / cells, unit="1")
     level = PrivacyLevel.affine(density, slope=slope, floor=floor)
     return DesignProblem(

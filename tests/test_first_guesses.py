@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.cli.remedies import as_options
 from mechdesign.errors import InputError, UnknownNameError
 
@@ -179,7 +179,7 @@ def test_objects_are_copied_and_pickled_as_before():
 
 
 def test_validated_function_keeps_name_and_errors():
-    @validated
+    @validate_call
     def quotient(a: float, b: float = 1.0, *, words: list[str] | None = None) -> float:
         """Docstring."""
         return a / b

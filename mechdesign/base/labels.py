@@ -39,7 +39,7 @@ def place_order(labels: Sequence[Any], field: str, side: str) -> Indices:
     raise InputError(
         f"labels of {side}s are numbers that do not ascend",
         field=field,
-        value=listed(words),
+        value=join_labels(words),
         remedy="sort by label, or number the places from 0",
     )
 
@@ -53,7 +53,7 @@ def refuse_two_orders(rows: Sequence[Any] | None, columns: Sequence[Any] | None,
         raise InputError(
             "rows and columns have the same labels in two orders",
             field=field,
-            value=f"rows {listed(ours)}; columns {listed(theirs)}",
+            value=f"rows {join_labels(ours)}; columns {join_labels(theirs)}",
             remedy="write both in the order of the places, with pandas table.loc[labels, labels]",
         )
 
@@ -77,12 +77,12 @@ def refuse_totals(table: Matrix, labels: Sequence[Any] | None, axis: int, field:
         )
 
 
-def listed(labels: Sequence[Any]) -> str:
+def join_labels(labels: Sequence[Any]) -> str:
     """The first labels, with commas."""
     return ", ".join(map(str, labels[:_SHOWN])) + (", ..." if len(labels) > _SHOWN else "")
 
 
-def unlabelled(
+def values_in_place_order(
     values: ArrayLike,
     field: str,
     *places: Points | None,
@@ -181,7 +181,7 @@ def _dim_order(values: Any, dim: str, field: str, places: Points | None, *, asce
     ):
         message = f"has coordinates of {dim}s that do not ascend"
         raise InputError(
-            message, field=field, value=f"{names[0]} {listed(given[:, 0].tolist())}", remedy="pass .values"
+            message, field=field, value=f"{names[0]} {join_labels(given[:, 0].tolist())}", remedy="pass .values"
         )
     return np.arange(values.sizes[dim])
 
@@ -198,7 +198,7 @@ def _of_grid(values: Any, spatial: dict[str, str], field: str, places: Points | 
             axis = np.unique(places[:, number])
             if len(axis) == values.sizes[dim] and not np.array_equal(axis, values.coords[dim].values):
                 message = "has coordinates of other places"
-                raise InputError(message, field=field, value=f"{dim} {listed(values.coords[dim].values.tolist())}")
+                raise InputError(message, field=field, value=f"{dim} {join_labels(values.coords[dim].values.tolist())}")
     return np.asarray(values)
 
 

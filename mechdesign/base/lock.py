@@ -34,7 +34,7 @@ _PAUSE = 0.02  # seconds between attempts on Windows
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, field: str, wait: bool = False) -> Iterator[None]:
+def hold_lock(path: Path, *, field: str, wait: bool = False) -> Iterator[None]:
     """Hold the lock file at `path`, after those before with `wait`, else at once; errors have the name `field`."""
     try:
         handle = _take(path, field, wait)

@@ -146,7 +146,7 @@ def show(now: float) -> None:
         sys.stderr.flush()
 
 
-def compiled() -> bool:
+def has_compiled_kernels() -> bool:
     """True if Numba has cached a kernel for this Python, or cannot cache any."""
     name = f"certificate.*py{sys.version_info.major}{sys.version_info.minor}*.nbi"
     cache = os.environ.get("NUMBA_CACHE_DIR")
@@ -157,6 +157,6 @@ def compiled() -> bool:
 
 def note_compiling() -> None:
     """Note on standard error that a first run takes longer, unless a compiled kernel is cached."""
-    if not compiled() and sys.stderr is not None:
+    if not has_compiled_kernels() and sys.stderr is not None:
         clear()
         print(SAID, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Arguments of a call, checked before any work: types by annotations (`validated`), ranges by functions.
+"""Arguments of a call, checked before any work: types by annotations (`validate_call`), ranges by functions.
 
 A missing or unknown argument is a TypeError.
 """
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.arrays import AnyArray, Booleans, Floats
-from mechdesign.base.labels import unlabelled
+from mechdesign.base.labels import values_in_place_order
 from mechdesign.errors import InputError
 
 _P = ParamSpec("_P")
@@ -31,7 +31,7 @@ _UNIONS = (typing.Union, types.UnionType)
 _SHOWN = 60  # characters of a value
 
 
-def validated(function: Callable[_P, _R]) -> Callable[_P, _R]:
+def validate_call(function: Callable[_P, _R]) -> Callable[_P, _R]:
     """Decorate a function so that its arguments are checked first."""
 
     @functools.wraps(function)
@@ -147,8 +147,8 @@ def positive(value: float | None, name: str, *, infinite: bool = False) -> float
 
 
 def as_numbers(values: ArrayLike, field: str, *places: Floats | None, ascending: bool = False) -> Floats:
-    """An array of doubles; labelled data is put in the order of the places by `unlabelled`."""
-    return _doubles(unlabelled(values, field, *places, ascending=ascending), field)
+    """An array of doubles; labelled data is put in the order of the places."""
+    return _doubles(values_in_place_order(values, field, *places, ascending=ascending), field)
 
 
 def _doubles(values: ArrayLike, field: str) -> Floats:

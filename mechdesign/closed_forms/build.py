@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.validation import check_epsilon, validated
+from mechdesign.base.validation import check_epsilon, validate_call
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.mechanism.figures import certified_scale
@@ -17,7 +17,7 @@ from mechdesign.mechanism.repair import round_to_integers
 from mechdesign.problem.problem import DesignProblem
 
 
-@validated
+@validate_call
 def closed_form_mechanism(
     problem: DesignProblem,
     table: NDArray[np.float64],

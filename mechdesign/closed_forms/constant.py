@@ -6,12 +6,12 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.problem.problem import DesignProblem
 
 
-@validated
+@validate_call
 def constant_mechanism(problem: DesignProblem) -> xr.Dataset:
     """The best constant report, which any useful mechanism must beat.
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import xarray as xr
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism, decaying_table
 from mechdesign.problem.problem import DesignProblem
 
 
-@validated
+@validate_call
 def exponential_mechanism(problem: DesignProblem) -> xr.Dataset:
     """The exponential mechanism of the problem's metric: P(y|u) falls off as e^(-d(u, y) / 2).
 

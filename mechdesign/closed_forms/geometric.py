@@ -14,13 +14,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism, decaying_table, level_or_default
 from mechdesign.closed_forms.lattice_noise import Border, clamp_to_border, displacements, lattice_problem, tables_for
 from mechdesign.problem.problem import DesignProblem
 
 
-@validated
+@validate_call
 def geometric_mechanism(
     problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped"
 ) -> xr.Dataset:

@@ -23,7 +23,7 @@ import xarray as xr
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
-from mechdesign.base.validation import check_epsilon, validated
+from mechdesign.base.validation import check_epsilon, validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.closed_forms.lattice_noise import (
     TAIL_NATS,
@@ -40,7 +40,7 @@ _FAR_NODES, _NEAR = 6, 4  # the same from so many cells off the cusp
 _ANGLES = 40  # nodes of the polar form of the cell that holds the cusp
 
 
-@validated
+@validate_call
 def planar_laplace_mechanism(
     problem: DesignProblem, epsilon: float | None = None, *, border: Border = "clamped"
 ) -> xr.Dataset:

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.validation import check_epsilon, validated
+from mechdesign.base.validation import check_epsilon, validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import UnsuitableError
 from mechdesign.problem.problem import DesignProblem
@@ -18,7 +18,7 @@ from mechdesign.problem.problem import DesignProblem
 _LARGEST = 700.0  # nats: e^700 is a double
 
 
-@validated
+@validate_call
 def randomized_response_mechanism(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
     """Randomized response over the secrets: the true one with odds e^epsilon against any other.
 

@@ -176,7 +176,7 @@ def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
 
 
 def _margin(stored: MechanismFile) -> int:
-    if not stored.factored or "first_generator" in stored.mechanism:
+    if not stored.is_factored or "first_generator" in stored.mechanism:
         raise _unsuitable(
             "must be a factored mechanism without generator columns", "schema", stored.mechanism.attrs["schema"]
         )

@@ -80,7 +80,7 @@ from mechdesign.factored.certificate import Factors
 from mechdesign.factored.integer_metric import LARGEST, IntegerMetric
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.mechanism_file import COST
-from mechdesign.mechanism.schema import refused
+from mechdesign.mechanism.schema import file_error
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.plane import Plane
@@ -199,20 +199,22 @@ class DeviceMap(FrozenRecord):
         _check_range("bound", least, 1 << 30, (1 << 31) - 1)
         _check_range("bound", doublings, 0, 64)
         if words_for("grid", self.unit, 2) is not CELLS:
-            raise refused("is not a unit of length", "unit", self.unit, "a unit of length: device maps are of places")
+            raise file_error(
+                "is not a unit of length", "unit", self.unit, "a unit of length: device maps are of places"
+            )
         if self.stencil not in STENCILS:
-            raise refused("must be 8 or 16", "stencil", self.stencil, "8 or 16 neighbours")
+            raise file_error("must be 8 or 16", "stencil", self.stencil, "8 or 16 neighbours")
         for name, dtype in (("level", np.uint16), ("potential", np.int16), ("weight", np.uint8)):
             array = getattr(self, name)
             if array.dtype != dtype or array.shape != self.shape:
                 shown = f"{array.dtype} {array.shape}"
-                raise refused("has another type or shape", name, shown, f"{dtype} {self.shape}")
+                raise file_error("has another type or shape", name, shown, f"{dtype} {self.shape}")
         if self.level.min() < 1:
-            raise refused("must be positive", "level", 0, f"levels from 1 to {LARGEST_LEVEL}")
+            raise file_error("must be positive", "level", 0, f"levels from 1 to {LARGEST_LEVEL}")
         if np.any(self.potential[~self.inside]):
-            raise refused("must be 0 in the margin", "potential", "another number", "potentials of secrets alone")
+            raise file_error("must be 0 in the margin", "potential", "another number", "potentials of secrets alone")
         if not (0 < self.level_unit < math.inf and all(0 < side < math.inf for side in self.cell)):
-            raise refused("must be positive and finite", "level_unit", self.level_unit, "levels and sides of cells")
+            raise file_error("must be positive and finite", "level_unit", self.level_unit, "levels and sides of cells")
         for value in self.length_scales:
             _check_range("length_scales", value, 1, _MOST_ADVANCE - 1)
 
@@ -347,7 +349,7 @@ class DeviceMap(FrozenRecord):
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:
     if not least <= value <= most:
-        raise refused("is out of range", name, value, f"an integer from {least} to {most}")
+        raise file_error("is out of range", name, value, f"an integer from {least} to {most}")
 
 
 def least_bound(potential: NDArray[np.int16], row_sums: list[int]) -> tuple[int, int]:

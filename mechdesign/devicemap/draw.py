@@ -53,7 +53,7 @@ from mechdesign.devicemap.device_map import MAX_BOUND_RATIO, WEIGHTS, DeviceMap,
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.factored.integer_metric import Windows
 from mechdesign.mechanism.mechanism_file import COST
-from mechdesign.mechanism.rows import checked_secrets
+from mechdesign.mechanism.rows import check_secrets
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import as_positions, place_at
 from mechdesign.solvers.result import Progress
@@ -190,4 +190,4 @@ class MapSampler(FrozenRecord, Drawing):
         if at is not None:
             return np.array([place_at(self.domain, each) for each in as_positions(self.domain, at).tolist()])
         assert secrets is not None
-        return checked_secrets(secrets, self.device_map.secrets)
+        return check_secrets(secrets, self.device_map.secrets)

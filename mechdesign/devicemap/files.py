@@ -45,7 +45,7 @@ from mechdesign.base.memory import require_bytes, within_memory
 from mechdesign.devicemap.device_map import MOST_PLACES, DeviceMap
 from mechdesign.mechanism.container import MOST_HEADER, Layout, pack_container, unpack_container
 from mechdesign.mechanism.mechanism_file import verification_errors
-from mechdesign.mechanism.schema import refused
+from mechdesign.mechanism.schema import file_error
 from mechdesign.problem.plane import Plane
 
 KIND = "devicemap"
@@ -68,18 +68,18 @@ def unpack(content: bytes) -> DeviceMap:
     """The map of a file, from untrusted bytes; its header must match the one computed from the numbers."""
     if content[16:].startswith(_FORMER):
         remedy = "a map exported by this version: export its design again"
-        raise refused("is of an earlier format", "kind", "compact", remedy)
+        raise file_error("is of an earlier format", "kind", "compact", remedy)
     header, arrays = unpack_container(content, KIND, _layout)
     # All that the numbers determine is computed again and compared, so that no text of a file is taken on trust.
     with verification_errors():
         device_map = _map_of(header, arrays)
         follows = device_map.header()
     if header.keys() != follows.keys():
-        raise refused("has missing or unexpected keys", "header", f"{[*header]!s:.80}", f"{[*follows]!s}")
+        raise file_error("has missing or unexpected keys", "header", f"{[*header]!s:.80}", f"{[*follows]!s}")
     for name in follows:
         stated, right = (json.dumps(each[name], sort_keys=True) for each in (header, follows))
         if stated != right:
-            raise refused("does not match the numbers of the map", name, f"{stated:.80}", f"{right:.80}")
+            raise file_error("does not match the numbers of the map", name, f"{stated:.80}", f"{right:.80}")
     return device_map
 
 
@@ -126,7 +126,9 @@ def _layout(header: dict[str, Any]) -> Layout:
     shape = [int(count) + 2 * margin for count in wholes(cells, "cells", 2, MOST_PLACES)]
     places = math.prod(shape)
     if len(shape) != 2 or places > MOST_PLACES:
-        raise refused("must be two numbers with few enough places", "cells", f"{cells!s:.80}", f"at most {MOST_PLACES}")
+        raise file_error(
+            "must be two numbers with few enough places", "cells", f"{cells!s:.80}", f"at most {MOST_PLACES}"
+        )
     require_bytes(_WORKING * places, what="the map", field="cells", value=places)
     return [[name, kind, shape, 1] for name, kind in _TYPES.items()]
 
@@ -142,9 +144,9 @@ def _map_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DeviceMa
     texts |= {name: header["about"][name] for name in ("problem", "program")}
     for name, value in texts.items():
         if len(word(value, name)) > _TEXT or not value.isprintable():
-            raise refused("must be a line of text", name, f"{value!r:.80}", "printable text")
+            raise file_error("must be a line of text", name, f"{value!r:.80}", "printable text")
     if not _CHECKSUM.fullmatch(texts["source_sha256"]):
-        raise refused("is not a SHA-256", "source_sha256", texts["source_sha256"][:80], "64 hexadecimal digits")
+        raise file_error("is not a SHA-256", "source_sha256", texts["source_sha256"][:80], "64 hexadecimal digits")
     plane = None
     if "plane" in header:
         described = {name: header["plane"][name] for name in ("latitude", "longitude")} | _ON_EARTH

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.mechanism.sampler import rows_of
@@ -65,7 +65,7 @@ class AdversaryError(FrozenRecord):
     chance: Array
 
 
-@validated
+@validate_call
 def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: ArrayLike | None = None) -> AdversaryError:
     """The least expected error of an adversary who knows the prior and the mechanism.
 

@@ -6,7 +6,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.figures import total_cost
@@ -49,7 +49,7 @@ def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
     return LOSSES[name].matrix(secrets, reports)
 
 
-@validated
+@validate_call
 def mechanism_loss(mechanism: xr.Dataset) -> float:
     """The expected loss of a mechanism under the stored prior.
 
@@ -88,7 +88,7 @@ def constant_loss(mechanism: xr.Dataset) -> float:
     return float((mechanism["prior"].values @ loss_matrix(mechanism)).min())
 
 
-@validated
+@validate_call
 def expected_distance(mechanism: xr.Dataset) -> float | None:
     """Mean Euclidean distance from the secret, or from the true position with a claim about positions, to the report.
 
@@ -133,7 +133,7 @@ def _places(mechanism: xr.Dataset, dim: str) -> Domain:
     return place
 
 
-@validated
+@validate_call
 def position_loss(mechanism: xr.Dataset) -> float | None:
     """Mean loss to the true position, uniform in its cell, under the stored prior; in loss units.
 

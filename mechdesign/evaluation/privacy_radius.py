@@ -15,11 +15,11 @@ from __future__ import annotations
 
 import math
 
-from mechdesign.base.validation import check_epsilon, positive, validated
+from mechdesign.base.validation import check_epsilon, positive, validate_call
 from mechdesign.errors import InputError
 
 
-@validated
+@validate_call
 def epsilon_within(radius: float, nats: float) -> float:
     """The level eps = nats / radius at which odds within a radius change by a factor of at most e^nats.
 
@@ -43,7 +43,7 @@ def epsilon_within(radius: float, nats: float) -> float:
     return check_epsilon(positive(nats, "nats") / positive(radius, "radius"))
 
 
-@validated
+@validate_call
 def nats_within(radius: float, epsilon: float) -> float:
     """The nats eps * radius by which odds within a radius change at most.
 

@@ -133,7 +133,7 @@ def subject_of(domain: Domain) -> str:
 def _cell_protection(stored: MechanismFile, within: float | None) -> Protection:
     domain, radius = stored.domain, 0.0 if within is None else within
     steps, inner = near_steps(domain, Fraction(radius), stretch(domain))
-    exact = not stored.factored and len(steps) * stored.mechanism["mass"].size <= MOST_WORK
+    exact = not stored.is_factored and len(steps) * stored.mechanism["mass"].size <= MOST_WORK
     if exact:
         pairs = (displaced_pairs(domain, tuple(step)) for step in steps.tolist())
         factor: float | None = _largest_factor(stored.mechanism["mass"].values, pairs)
@@ -273,7 +273,7 @@ def _place_protection(stored: MechanismFile, within: float | None) -> Protection
     between = "any two of them" if isinstance(metric, Discrete) else "two of them that an edge joins"
     if isinstance(metric, Eikonal):
         between = "two of them side by side"
-    exact = not stored.factored and len(edges.tail) * stored.mechanism.sizes["report"] <= MOST_WORK
+    exact = not stored.is_factored and len(edges.tail) * stored.mechanism.sizes["report"] <= MOST_WORK
     factor = factor_of(float(edges.length.max()))
     if exact:
         factor = _largest_factor(stored.mechanism["mass"].values, iter([(edges.tail, edges.head)]))
@@ -291,7 +291,7 @@ def _radius(within: float | None, level: Fraction, least: float) -> float:
 def _near_factor(stored: MechanismFile, radius: float) -> float | None:
     """None if it is too much work."""
     domain = stored.domain
-    if stored.factored or domain.size**2 * stored.mechanism.sizes["report"] > 2 * MOST_WORK or domain.size > 20_000:
+    if stored.is_factored or domain.size**2 * stored.mechanism.sizes["report"] > 2 * MOST_WORK or domain.size > 20_000:
         return None
     tail, head = all_pairs(domain)
     apart = np.sqrt(((domain.points[tail] - domain.points[head]) ** 2).sum(axis=1))

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.evaluation.loss import loss_matrix, mechanism_loss, table_cost
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
 from mechdesign.mechanism.hashing import seal
@@ -25,7 +25,7 @@ def _best_replacements(mechanism: xr.Dataset) -> tuple[NDArray[np.int64], float]
     return best_reports(mechanism["mass"].values / float(ROW_SUM), table_cost(mechanism, loss_matrix(mechanism)))
 
 
-@validated
+@validate_call
 def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     """The mechanism whose reports are replaced by their best estimates under the prior, with the same claim and edges.
 
@@ -63,7 +63,7 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
     return seal(remapped)
 
 
-@validated
+@validate_call
 def remapped_loss(mechanism: xr.Dataset) -> float:
     """The expected loss after `bayes_remap`. Cost: O(n m^2).
 

@@ -17,7 +17,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import UnsuitableError
 from mechdesign.evaluation.loss import report_distances
 from mechdesign.evaluation.radial_laplace import check_radius, check_shares, radius_ppf
@@ -26,7 +26,7 @@ from mechdesign.mechanism.certificate import ROW_BITS
 Array = NDArray[np.float64]
 
 
-@validated
+@validate_call
 def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: float, dimension: int = 2) -> Array:
     """The radius around a report of planar Laplace noise that contains the area of interest with a given confidence.
 
@@ -55,7 +55,7 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
     return near + radius_ppf(share, epsilon, dimension)
 
 
-@validated
+@validate_call
 def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confidence: float) -> Array:
     """For every secret the least radius around the report that contains its area of interest with a given confidence.
 

@@ -47,7 +47,7 @@ from mechdesign.factored.schema import FACTORED
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.mechanism_file import COST, ClaimCheck, FactorFiles, MechanismFile, claim_sentence
-from mechdesign.mechanism.schema import coordinates, refused, stored_points
+from mechdesign.mechanism.schema import coordinates, file_error, stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import SQUARE
@@ -206,12 +206,12 @@ def stored_factors(stored: MechanismFile) -> Factors:
     mechanism, attrs = stored.mechanism, stored.mechanism.attrs
     weight, inner = mechanism["weight"].values, mechanism["inner"].values
     if len(np.unique(inner)) < stored.domain.size:
-        raise refused("must not repeat a place", "inner", "a place twice", "a separate place for every secret")
+        raise file_error("must not repeat a place", "inner", "a place twice", "a separate place for every secret")
     edges = {part: mechanism[f"edge_{part}"].values for part in ("tail", "head", "units")}
     metric = IntegerMetric(points=stored_points(mechanism, "place"), cap=int(attrs["cap"]), **edges)
     missing = [name for name in GENERATORS.values() if name not in mechanism]
     if 0 < len(missing) < len(GENERATORS):
-        raise refused("is missing", missing[0], "no such variable", "all variables of generators")
+        raise file_error("is missing", missing[0], "no such variable", "all variables of generators")
     columns = None if missing else Columns(**{part: mechanism[name].values for part, name in GENERATORS.items()})
     return Factors(metric=metric, step=int(attrs["step"]), weight=weight, inner=inner, columns=columns)
 

@@ -72,7 +72,7 @@ class FactoredMechanism(Rows):
 
     def probabilities(self, secrets: ArrayLike) -> NDArray[np.float64]:
         """P(y|u) (b, n) of secrets (b,), in floating point: for looking at. Cost: the distances from each secret."""
-        numbers = self.checked(secrets)
+        numbers = self.check(secrets)
         total = rounded_words(self.dataset["row_sum"].values[numbers])
         return merged_rows(self.factors, numbers, self.dataset["target"].values, total)
 
@@ -109,7 +109,7 @@ class FactoredMechanism(Rows):
 
     def integers(self, secret: int) -> tuple[list[int], int]:
         """The exact masses of one row over the reports, and their sum S(u): P(y|u) = mass / sum."""
-        distances = self.factors.distances(self.checked([secret]))[:, 0].tolist()
+        distances = self.factors.distances(self.check([secret]))[:, 0].tolist()
         masses, kernel, target = (
             [0] * self.secrets,
             self.factors.kernel.tolist(),
@@ -135,7 +135,7 @@ class FactoredMechanism(Rows):
         A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
         with `rng`, a seed or a NumPy generator, they can be predicted: for simulations only.
         """
-        numbers = self.checked(secrets)
+        numbers = self.check(secrets)
         self.certificate  # noqa: B018  proves the claim, once
         bits, _ = source(rng)
         target = self.dataset["target"].values

@@ -33,7 +33,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from mechdesign.base.atomic_write import write_atomically
-from mechdesign.base.lock import locked
+from mechdesign.base.lock import hold_lock
 from mechdesign.base.threads import WORKERS
 from mechdesign.errors import InputError, MechdesignError, SolverError, VerificationError
 from mechdesign.mechanism.storage import load, save
@@ -120,7 +120,7 @@ def work_folder(path: str | Path | None, run: str, *, of: str) -> Iterator[Folde
     where = Path(path)
     created = _make(where)
     try:
-        with locked(where / _LOCK, field="work"):
+        with hold_lock(where / _LOCK, field="work"):
             created = _claim(where, run, of=of, created=created)
             try:
                 yield Folder(path=where, run=run)
@@ -136,7 +136,7 @@ def discard_finished(path: str | Path) -> None:
     where = Path(path)
     if not (where / _MANIFEST).is_file() or any(where.glob("*.block")):
         return
-    with locked(where / _LOCK, field="work"):
+    with hold_lock(where / _LOCK, field="work"):
         created = bool(_manifest(where)["made"])
         (where / MECHANISM).unlink(missing_ok=True)
         (where / _MANIFEST).unlink()

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_places
 from mechdesign.base.optional import import_optional
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import check_epsilon, positive, validated
+from mechdesign.base.validation import check_epsilon, positive, validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.cell_amounts import from_density
 from mechdesign.problem.domain import Domain
@@ -34,7 +34,7 @@ from mechdesign.problem.line_integrals import ROUND_DOWN
 from mechdesign.problem.losses import named_loss
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.metrics import Eikonal, Euclidean
-from mechdesign.problem.plane import WIDEST, middle_longitude, unwrapped
+from mechdesign.problem.plane import WIDEST, middle_longitude, wrap_degrees
 from mechdesign.problem.plane import Plane as Plane
 from mechdesign.problem.priors import uniform
 from mechdesign.problem.privacy_level import PrivacyLevel
@@ -68,7 +68,7 @@ class Area(FrozenRecord):
     middle: float
 
     @classmethod
-    @validated
+    @validate_call
     def box(cls, west: float, south: float, east: float, north: float) -> Area:
         """The area between two longitudes and two latitudes in degrees; west > east goes across the antimeridian."""
         ring = np.array([[west, south], [east, south], [east, north], [west, north], [west, south]], float)
@@ -86,13 +86,13 @@ class Area(FrozenRecord):
     ) -> NDArray[np.bool_]:
         """True where positions (n,) in degrees lie in the area, or if `border` on its border."""
         shapely = import_optional("shapely", "geo")
-        around = self.middle + unwrapped(np.asarray(longitude, float) - self.middle)
+        around = self.middle + wrap_degrees(np.asarray(longitude, float) - self.middle)
         holds = shapely.intersects_xy if border else shapely.contains_xy
         return np.asarray(holds(self.shape, around, np.asarray(latitude, float)), bool)
 
     def plane(self, unit: str = "m") -> Plane:
         west, south, east, north = self.shape.bounds
-        longitude = round(float(unwrapped(np.array([(west + east) / 2]))[0]), 6)
+        longitude = round(float(wrap_degrees(np.array([(west + east) / 2]))[0]), 6)
         return Plane(latitude=round((south + north) / 2, 6), longitude=longitude, unit=unit)
 
     def cell_for(self, cells: int) -> float:
@@ -100,11 +100,11 @@ class Area(FrozenRecord):
         plane, shapely = self.plane(), import_optional("shapely", "geo")
         parts = getattr(self.shape, "geoms", [self.shape])
         rings = (np.asarray(part.exterior.coords) for part in parts)
-        square = sum(shapely.Polygon(plane.forward(unwrapped(ring[:, 0]), ring[:, 1])).area for ring in rings)
+        square = sum(shapely.Polygon(plane.forward(wrap_degrees(ring[:, 0]), ring[:, 1])).area for ring in rings)
         unit = 10.0 ** (math.floor(math.log10(side := math.sqrt(square / cells))) - 1)
         return float(f"{math.ceil(side / unit) * unit:.2g}")
 
-    @validated
+    @validate_call
     def grid(
         self,
         cell: float,
@@ -153,13 +153,13 @@ class Area(FrozenRecord):
         rings = [np.asarray(part.exterior.coords) for part in getattr(self.shape, "geoms", [self.shape])]
         dense = [(ring[:-1] * (1 - share) + ring[1:] * share).reshape(-1, 2) for ring in rings]
         degrees = np.concatenate(dense)
-        return plane.forward(unwrapped(degrees[:, 0]), degrees[:, 1])
+        return plane.forward(wrap_degrees(degrees[:, 0]), degrees[:, 1])
 
 
 def _forbids_nothing(area: Area, forbidden: Area, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> str:
     shapely = import_optional("shapely", "geo")
     moved = shapely.transform(
-        forbidden.shape, lambda at: np.column_stack([area.middle + unwrapped(at[:, 0] - area.middle), at[:, 1]])
+        forbidden.shape, lambda at: np.column_stack([area.middle + wrap_degrees(at[:, 0] - area.middle), at[:, 1]])
     )
     if shapely.intersects(moved, area.shape):
         reason = "it lies between their centres; use smaller cells"
@@ -190,7 +190,7 @@ def area_of(
         raise _bad("goes around a pole", source, wide, "use an area of less than 180 degrees")
     parts = []
     for rings in polygons:
-        moved = [np.column_stack([middle + unwrapped(ring[:, 0] - middle), ring[:, 1]]) for ring in rings]
+        moved = [np.column_stack([middle + wrap_degrees(ring[:, 0] - middle), ring[:, 1]]) for ring in rings]
         part = shapely.Polygon(moved[0], moved[1:])
         parts.append(part if part.is_valid else _valid(part, source, on_note))
     return Area(shape=shapely.union_all(parts), middle=middle)
@@ -208,7 +208,7 @@ def _valid(polygon: Any, source: str | Path, on_note: Note) -> Any:
     plane = Area(shape=valid, middle=0.0).plane("km")
 
     def square(shape: Any) -> str:
-        return f"{shapely.transform(shape, lambda at: plane.forward(unwrapped(at[:, 0]), at[:, 1])).area:.4g} km²"
+        return f"{shapely.transform(shape, lambda at: plane.forward(wrap_degrees(at[:, 0]), at[:, 1])).area:.4g} km²"
 
     on_note(
         f"{Path(source).name}: an invalid polygon ({reason}) was repaired: its area was {square(polygon)} with the "
@@ -234,7 +234,7 @@ def _bad(message: str, source: str | Path, value: str, remedy: str) -> InputErro
 
 
 # Keywords, most of them for one kind of level each, instead of one more object for users to make.
-@validated
+@validate_call
 def area_problem(
     domain: Domain,
     *,
@@ -344,7 +344,7 @@ def _refuse_steep(level: PrivacyLevel, domain: Domain, most: float) -> None:
         )
 
 
-@validated
+@validate_call
 def rectangle(domain: Domain) -> Domain:
     """The smallest rectangle of cells that contains a grid; the grid itself if it is one."""
     if domain.shape is None or domain.index is None or domain.cell is None or domain.origin is None:
@@ -378,7 +378,7 @@ def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
     return replace(level, raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(slices)]))
 
 
-@validated
+@validate_call
 def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> float:
     """The level on the plane of a domain that is private for epsilon times geodesic distances, rounded down.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.privacy_radius import level_of_odds
 from mechdesign.geo import choose
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 # 23 arguments, not one object: a design is one call, and the command line has the same names.
-@validated
+@validate_call
 def design(
     area: Area | str | Path,
     cell: float,

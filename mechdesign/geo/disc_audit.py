@@ -18,7 +18,7 @@ from scipy.fft import irfft2, next_fast_len, rfft2
 from scipy.special import ndtr
 
 from mechdesign.base.formatting import length
-from mechdesign.base.validation import positive, validated
+from mechdesign.base.validation import positive, validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo.area import Area
@@ -37,7 +37,7 @@ _SELDOM = 1e-6  # of the likeliest report: below, a report is not counted
 Table = NDArray[np.float64]
 
 
-@validated
+@validate_call
 def audit_rule_discs(
     name: str,
     path: str | Path,

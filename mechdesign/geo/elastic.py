@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_bytes
-from mechdesign.base.validation import check_epsilon, positive, refuse_entries, validated
+from mechdesign.base.validation import check_epsilon, positive, refuse_entries, validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.line_integrals import ROUND_DOWN
 from mechdesign.problem.max_plus import transform
@@ -52,7 +52,7 @@ _UNIT = 2.0**-53
 _AREA = 2.0**-45  # of the square of a radius: bound on the rounding error of an area
 
 
-@validated
+@validate_call
 def elastic_level(
     density: Raster, *, people: float = 2000.0, nats: float = 2.0, least: float, most: float
 ) -> PrivacyLevel:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.base.files import readable
 from mechdesign.base.json_fields import read_json
 from mechdesign.base.optional import import_optional
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import FileFormatError
 from mechdesign.geo.area import Area, area_of
 from mechdesign.problem.tables import Note, silent
@@ -46,7 +46,7 @@ class Feature:
     id: Any = None
 
 
-@validated
+@validate_call
 def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silent) -> Area:
     """The union of all polygons of a GeoJSON file. Heights, points and lines are left out.
 

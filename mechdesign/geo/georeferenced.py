@@ -24,7 +24,7 @@ from mechdesign.base.json_fields import LARGEST
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES, canonical_unit
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.geo.pixel_shares import cell_sums, quad_areas
 from mechdesign.problem.cell_amounts import amounts_in_cells, is_finer, pixel_edges
@@ -53,7 +53,7 @@ _DENSITIES = re.compile(r"dens(ity|ities|it|idad|ité|ität)|_pd_|per_?(sq_?)?k?
 Array = NDArray[np.float64]
 
 
-@validated
+@validate_call
 def raster_on(
     domain: Domain,
     path: str | Path | xr.DataArray,

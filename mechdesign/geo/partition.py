@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.spreadsheets import text_of
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.geo.area import Area, area_of
 from mechdesign.geo.geojson import Feature, polygon_features, rings_of
@@ -115,7 +115,7 @@ class Partition(FrozenRecord):
         return np.asarray(self.label[:, None] == np.arange(len(self.names)), float)
 
 
-@validated
+@validate_call
 def read_areas(
     source: str | Path,
     domain: Domain,

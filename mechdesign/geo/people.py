@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES
-from mechdesign.base.validation import positive, validated
+from mechdesign.base.validation import positive, validate_call
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.geo.area import Area
 from mechdesign.geo.geojson import is_map, points_in_degrees
@@ -66,7 +66,7 @@ class People(FrozenRecord):
         return np.asarray(persons[tuple((domain.index + margin).T)])
 
 
-@validated
+@validate_call
 def read_people(
     path: str | Path,
     domain: Domain,
@@ -148,7 +148,7 @@ class PeoplePoints:
         )
 
 
-@validated
+@validate_call
 def people_of_places(
     path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
 ) -> NDArray[np.float64]:

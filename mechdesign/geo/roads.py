@@ -21,7 +21,7 @@ from scipy.sparse.csgraph import connected_components
 from mechdesign.base.json_fields import finites, wholes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError, UnitError
 from mechdesign.problem.columns import (
     LATITUDE,
@@ -35,7 +35,7 @@ from mechdesign.problem.columns import (
 from mechdesign.problem.domain import MOST_PLACES, Domain
 from mechdesign.problem.lattice import Edges, shortest_paths
 from mechdesign.problem.line_integrals import ROUND_DOWN
-from mechdesign.problem.metric import check_unit, scaled_down
+from mechdesign.problem.metric import check_unit, scale_down
 from mechdesign.problem.metrics import Graph, PerLength
 from mechdesign.problem.plane import WIDEST, Plane, middle_longitude
 from mechdesign.problem.text import read_frame
@@ -95,7 +95,7 @@ class Streets(PerLength):
 
     def unscaled_edges(self, domain: Domain) -> Edges:
         check_unit(self.unit, domain)
-        return scaled_down(self._graph().unscaled_edges(domain), self.epsilon)
+        return scale_down(self._graph().unscaled_edges(domain), self.epsilon)
 
     def claim(self, domain: Domain) -> str:
         return (
@@ -154,7 +154,7 @@ class Roads(FrozenRecord):
         return shortest_paths(Edges(tail=self.tail, head=self.head, length=self.length), len(self.ids))
 
 
-@validated
+@validate_call
 def read_roads(
     nodes: str | Path, edges: str | Path, *, unit: str | None = None, largest_component: bool = False
 ) -> Roads:

@@ -31,7 +31,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.output.reports.verdict import RuleAuditor
 from mechdesign.output.text_tables import Block, TextTable
@@ -111,7 +111,7 @@ RULES = {
 }
 
 
-@validated
+@validate_call
 def audit_rule(name: str) -> dict[str, Any]:
     """The audit of one report of a rule; lengths in m, effective_epsilon None with `why`.
 

@@ -60,7 +60,7 @@ class Certificate:
 
 def check_claim(file: MechanismFile) -> ClaimCheck:
     """Compare the claim with metric and geometry, and check every edge of it in integers."""
-    if file.factored:
+    if file.is_factored:
         return FACTOR_FILES.get().check_factors(file)
     mass = np.ascontiguousarray(file.mechanism["mass"].values)
     reasons = file.differences()
@@ -89,11 +89,11 @@ def certify(mechanism: xr.Dataset) -> Certificate:
             claim = mechanism.attrs["position_claim"]
             certificate = replace(certificate, metric=file.problem_metric, claim=claim, positions=file.positions)
     if reasons:
-        raise unproved(reasons)
+        raise proof_error(reasons)
     return certificate
 
 
-def unproved(reasons: list[str]) -> VerificationError:
+def proof_error(reasons: list[str]) -> VerificationError:
     """The error for a claim that is not proved; it states the first reason."""
     name, _, message = reasons[0].partition(": ")
     return VerificationError(message, field=name, remedy="use an unaltered mechanism that `verify` certifies")

@@ -30,7 +30,7 @@ from mechdesign.base.arrays import AnyArray
 from mechdesign.base.files import open_regular
 from mechdesign.base.json_fields import read_json
 from mechdesign.errors import MechdesignError
-from mechdesign.mechanism.schema import refused
+from mechdesign.mechanism.schema import file_error
 
 Layout = list[list[Any]]  # [name, type, shape, differences] of every array
 
@@ -68,25 +68,27 @@ def unpack_container(
 ) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     """Header and arrays of a container of this kind; layout_of(header) checks the header and returns the layout."""
     if not content.startswith(_MAGIC) or len(content) < _BEFORE + _DIGEST:
-        raise refused(f"is not a file of kind {kind}", "file", f"{len(content)} bytes", "the bytes that were written")
+        raise file_error(
+            f"is not a file of kind {kind}", "file", f"{len(content)} bytes", "the bytes that were written"
+        )
     if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
-        raise refused("the checksum does not match the content", "sha256", None, "the bytes that were written")
+        raise file_error("the checksum does not match the content", "sha256", None, "the bytes that were written")
     version, size = int.from_bytes(content[10:12], "little"), int.from_bytes(content[12:16], "little")
     if version != _VERSION or size > min(MOST_HEADER, len(content) - _BEFORE - _DIGEST):
-        raise refused("has another version or is truncated", "version", version, f"version {_VERSION}")
+        raise file_error("has another version or is truncated", "version", version, f"version {_VERSION}")
     try:
         header = read_json(content[_BEFORE : _BEFORE + size])
         if not isinstance(header, dict) or header.pop("kind", None) != kind:
-            raise refused("has another kind", "kind", None, kind)
+            raise file_error("has another kind", "kind", None, kind)
         # The layout follows from checked fields of the kind, so the file cannot choose sizes for itself.
         listed, layout = header.pop("arrays", None), layout_of(header)
         if listed != layout:
-            raise refused("do not match the header", "arrays", f"{listed!s:.80}", f"{layout!s:.80}")
+            raise file_error("do not match the header", "arrays", f"{listed!s:.80}", f"{layout!s:.80}")
         return header, _arrays(content[_BEFORE + size : -_DIGEST], layout)
     except MechdesignError as error:
-        raise refused(error.message, error.field or "file", error.value, "the numbers that were written") from error
+        raise file_error(error.message, error.field or "file", error.value, "the numbers that were written") from error
     except (ValueError, OverflowError, RecursionError, zlib.error) as error:
-        raise refused(f"is damaged ({error})", "file", None, "the bytes that were written") from error
+        raise file_error(f"is damaged ({error})", "file", None, "the bytes that were written") from error
 
 
 def is_container(path: str | Path, kind: str) -> bool:
@@ -105,7 +107,7 @@ def _arrays(body: bytes, layout: Layout) -> dict[str, AnyArray]:
     reader = zlib.decompressobj()
     content = reader.decompress(body, sum(sizes) + 1)
     if len(content) != sum(sizes) or not reader.eof or reader.unused_data:
-        raise refused("has another size", "body", len(content), f"{sum(sizes)} bytes")
+        raise file_error("has another size", "body", len(content), f"{sum(sizes)} bytes")
     arrays, start = {}, 0
     for (name, kind, shape, differences), size in zip(layout, sizes, strict=True):
         planes = np.frombuffer(content, np.uint8, size, start).reshape(int(kind[1]), -1)

@@ -32,7 +32,7 @@ from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t, h5z
 from mechdesign.base.arrays import AnyArray
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import VerificationError
-from mechdesign.mechanism.schema import Schema, refused, schema_of
+from mechdesign.mechanism.schema import Schema, file_error, schema_of
 
 MOST = 64  # arrays of a file, and attributes of each
 _LARGEST_SIDE = 1 << 31
@@ -78,10 +78,10 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
         block, sizes = file.userblock_size, file.id.get_create_plist().get_sizes()
         if block or sizes != (8, 8):
             message = "a user block, or addresses that are not of 64 bits, are refused"
-            raise refused(message, "file", f"{block} bytes before, {sizes} bytes")
+            raise file_error(message, "file", f"{block} bytes before, {sizes} bytes")
         root = h5g.open(file.id, b"/")
         if root.get_num_objs() > MOST:
-            raise refused(f"more than {MOST} arrays are refused", "file", root.get_num_objs())
+            raise file_error(f"more than {MOST} arrays are refused", "file", root.get_num_objs())
         names = [raw.decode() for raw in root]
         attrs = _attributes("file", file)
         long = {name: _array(name, root) for name in names if name.startswith(_TEXT_OF)}
@@ -95,7 +95,7 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
         for name, array in arrays.items():
             known = schema.variable(name)
             if known is None or len(known.dims) != len(array.shape):
-                raise refused("is not a variable of this schema", name, array.shape)
+                raise file_error("is not a variable of this schema", name, array.shape)
             variables[name] = (known.dims, _values(array, stream), _attributes(name, file[name]))
             coordinates += [name] * known.is_coordinate
     return xr.Dataset(variables, attrs=attrs).set_coords(coordinates)
@@ -104,7 +104,7 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
 def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
     """Attributes, each one number or one text of fixed length."""
     if h5a.get_num_attrs(owner.id) > MOST:
-        raise refused(f"more than {MOST} attributes are refused", name, h5a.get_num_attrs(owner.id))
+        raise file_error(f"more than {MOST} attributes are refused", name, h5a.get_num_attrs(owner.id))
     values: dict[str, Any] = {}
     for key in owner.attrs:
         if key in _UNREAD or key.startswith(("_Netcdf4", "_NC", "_nc3")):
@@ -117,7 +117,7 @@ def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
             message = "is a text of variable length, as other programs write them"
             raise VerificationError(message, field=f"{name}:{key}", value=key, remedy="save it with mechdesign")
         if elements != 1 or not (text or number) or attribute.get_storage_size() > _LONG_TEXT:
-            raise refused("attributes that are not one number or one text are refused", f"{name}:{key}", elements)
+            raise file_error("attributes that are not one number or one text are refused", f"{name}:{key}", elements)
         value = np.asarray(owner.attrs[key]).reshape(-1)[0]
         values[key] = value.decode() if text else value
     return values
@@ -149,32 +149,32 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
     raw = name.encode()
     # Check the link before opening its target: a soft or external link may lead out of the file.
     if root.links.get_info(raw).type != h5l.TYPE_HARD or h5o.get_info(root, raw).type != h5o.TYPE_DATASET:
-        raise refused("links, groups and named types are refused", name, "not an array of this file")
+        raise file_error("links, groups and named types are refused", name, "not an array of this file")
     array = h5d.open(root, raw)
     kind, creation = array.get_type(), array.get_create_plist()
     numeric = kind.get_class() in (h5t.INTEGER, h5t.FLOAT) and kind.dtype in _NUMBERS
     if not numeric:
-        raise refused("must be integers or doubles as they are written", name, f"HDF5 class {kind.get_class()}")
+        raise file_error("must be integers or doubles as they are written", name, f"HDF5 class {kind.get_class()}")
     space = array.get_space()
     if space.get_simple_extent_type() == h5s.NULL or not 1 <= space.get_simple_extent_ndims() <= 2:
         axes = space.get_simple_extent_ndims()
-        raise refused("arrays without a shape or with more than two axes are refused", name, f"{axes} axes")
+        raise file_error("arrays without a shape or with more than two axes are refused", name, f"{axes} axes")
     shape = tuple(space.get_simple_extent_dims())
     ends = zip(shape, space.get_simple_extent_dims(True), strict=True)
     if any(side and side != most for side, most in ends) or max(shape) >= _LARGEST_SIDE:
-        raise refused("axes that grow, or are of 2^31 and more, are refused", name, shape)
+        raise file_error("axes that grow, or are of 2^31 and more, are refused", name, shape)
     if creation.get_layout() != h5d.CHUNKED:
-        raise refused("values that are not in chunks of the file are refused", name, creation.get_layout())
+        raise file_error("values that are not in chunks of the file are refused", name, creation.get_layout())
     # These two filters only, in this order: every further one is one more decoder of untrusted bytes.
     filters = tuple(creation.get_filter(k)[0] for k in range(creation.get_nfilters()))
     if filters != _FILTERS:
-        raise refused("other filters than shuffle and deflate are refused", name, filters)
+        raise file_error("other filters than shuffle and deflate are refused", name, filters)
     chunk = creation.get_chunk()
     pieces = _pieces(name, array, shape, chunk)
     layout = _Array(shape=shape, dtype=kind.dtype, chunk=chunk, pieces=pieces, taken=sum(p.size for p in pieces))
     inflated = len(pieces) * layout.piece
     if inflated > _INFLATES * layout.taken:
-        raise refused("inflates to more than deflate can", name, f"{inflated} bytes from {layout.taken}")
+        raise file_error("inflates to more than deflate can", name, f"{inflated} bytes from {layout.taken}")
     return layout
 
 
@@ -193,14 +193,14 @@ def _pieces(name: str, array: h5d.DatasetID, shape: tuple[int, ...], chunk: tupl
         corners = itertools.product(*(range(0, side, step) for side, step in zip(shape, chunk, strict=True)))
         if {piece.chunk_offset for piece in pieces} == set(corners):
             return pieces
-    raise refused("chunks that are not in the file are refused", name, f"{len(pieces)} of {count}")
+    raise file_error("chunks that are not in the file are refused", name, f"{len(pieces)} of {count}")
 
 
 def _require_room(arrays: dict[str, _Array], stream: BinaryIO) -> None:
     """Refuse arrays that take more bytes than their file has, or do not fit in memory."""
     taken, size = sum(array.taken for array in arrays.values()), os.fstat(stream.fileno()).st_size
     if taken > size:
-        raise refused("arrays that share their bytes are refused", "file", f"{taken} bytes of {size}")
+        raise file_error("arrays that share their bytes are refused", "file", f"{taken} bytes of {size}")
     need = sum(array.size for array in arrays.values())
     require_bytes(_COPIES * need, what="the arrays of the file", field="file", value=f"{need} bytes")
 
@@ -227,7 +227,7 @@ def _values(array: _Array, stream: BinaryIO) -> AnyArray:
 
 def _text(array: _Array, stream: BinaryIO) -> str:
     if array.dtype != np.uint8 or len(array.shape) != 1:
-        raise refused("a text must be bytes", "file", array.shape)
+        raise file_error("a text must be bytes", "file", array.shape)
     return _values(array, stream).tobytes().decode()
 
 
@@ -249,7 +249,7 @@ class _Watched(io.RawIOBase):
         self.seek(start - before)
         content = self._stream.read(before + len(buffer) + _AROUND)
         if _COMPRESSED.search(content):
-            raise refused("compressed names are refused", "file", f"at byte {start}")
+            raise file_error("compressed names are refused", "file", f"at byte {start}")
         part = content[before : before + len(buffer)]
         buffer[: len(part)] = part
         self.seek(start + len(part))

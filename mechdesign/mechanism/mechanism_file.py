@@ -24,7 +24,7 @@ from mechdesign.base.units import canonical_unit
 from mechdesign.errors import MechdesignError, VerificationError
 from mechdesign.mechanism.hashing import fingerprint
 from mechdesign.mechanism.position_claim import PositionClaim
-from mechdesign.mechanism.schema import MECHANISMS, TABLE, refused, stored_points, validate
+from mechdesign.mechanism.schema import MECHANISMS, TABLE, file_error, stored_points, validate
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import LOSSES, Loss, TableLoss
@@ -50,7 +50,7 @@ class MechanismFile:
         return cls(mechanism=mechanism)
 
     @property
-    def factored(self) -> bool:
+    def is_factored(self) -> bool:
         """True if it is kept as factors instead of a table."""
         return bool(self.mechanism.attrs["schema"] != TABLE)
 
@@ -62,7 +62,7 @@ class MechanismFile:
     @cached_property
     def stored_edges(self) -> Edges | None:
         """The edges of the claim as the file lists them, or None."""
-        prefix = "claim" if self.factored else "edge"
+        prefix = "claim" if self.is_factored else "edge"
         parts = [f"{prefix}_{part}" for part in ("tail", "head", "length")]
         if any(name not in self.mechanism for name in parts):
             return None
@@ -74,7 +74,7 @@ class MechanismFile:
         """The metric of the claim; if it uses stored edges, their lengths include the scale, which is then 1."""
         metric = metric_from_description(json_attribute(self.mechanism, "metric"), self.stored_edges)
         if metric.uses_stored_edges and self.stored_edges is None:
-            raise refused("must list the edges of a graph", "claim_tail", "no such variable", "the whole file")
+            raise file_error("must list the edges of a graph", "claim_tail", "no such variable", "the whole file")
         return metric
 
     @property
@@ -89,7 +89,7 @@ class MechanismFile:
             return self.metric.edges(self.domain)
         length = np.asarray(self.stored_edges.length, float)
         if not (np.isfinite(length) & (length >= 0)).all():
-            raise refused("must be finite and not negative", "edge_length", f"{length.min()}", "lengths in nats")
+            raise file_error("must be finite and not negative", "edge_length", f"{length.min()}", "lengths in nats")
         # A graph refuses edges of length 0; their ends are checked with lengths of 1.
         ones = replace(self.stored_edges, length=np.ones_like(length))
         joined = metric_from_description(self.metric.describe(), ones).edges(self.domain)
@@ -107,25 +107,25 @@ class MechanismFile:
         scale, claimed = float(attrs["scale"]), float(json_attribute(mechanism, "metric")["multiplier"])
         if "problem_metric" not in attrs:
             if scale != 1:
-                raise refused("must be 1 without a problem_metric", "scale", scale, "1, or the metric")
+                raise file_error("must be 1 without a problem_metric", "scale", scale, "1, or the metric")
             return self.metric
         scale_of_problem = float(json_attribute(mechanism, "problem_metric")["multiplier"])
         # Exact equality: `Metric.__rmul__` computes this very product of doubles.
         if not (math.isfinite(scale) and scale >= 0 and scale_of_problem * scale == claimed):
-            raise refused("times the scale of problem_metric is not that of the claim", "scale", scale, claimed)
+            raise file_error("times the scale of problem_metric is not that of the claim", "scale", scale, claimed)
         unscaled_edges = None
         if self.stored_edges is not None and "problem_length" in mechanism:
             unscaled_edges = replace(self.stored_edges, length=mechanism["problem_length"].values)
         metric = metric_from_description(json_attribute(mechanism, "problem_metric"), unscaled_edges)
         if not metric.uses_stored_edges:
             if replace(metric, scale=claimed).describe() != self.metric.describe():
-                raise refused("is not the metric of the claim", "problem_metric", metric.kind, self.metric.kind)
+                raise file_error("is not the metric of the claim", "problem_metric", metric.kind, self.metric.kind)
             return metric
         if unscaled_edges is None:
-            raise refused("must be there", "problem_length", "no such variable", "the whole file")
+            raise file_error("must be there", "problem_length", "no such variable", "the whole file")
         metric = replace(metric, scale=scale_of_problem)
         if not np.array_equal(replace(metric, scale=claimed).edges(self.domain).length, self.edges.length):
-            raise refused("does not give the lengths of the claim", "problem_length")
+            raise file_error("does not give the lengths of the claim", "problem_length")
         return metric
 
     @cached_property
@@ -136,17 +136,17 @@ class MechanismFile:
             table = self.mechanism["loss_table"]
             return TableLoss(values=table.values, units=str(table.attrs.get("units", "1")))
         if name not in LOSSES:
-            raise refused("unknown loss", "loss", name, " or ".join([*LOSSES, TableLoss.name]))
+            raise file_error("unknown loss", "loss", name, " or ".join([*LOSSES, TableLoss.name]))
         return LOSSES[name]
 
     @cached_property
     def problem(self) -> DesignProblem:
         """The design problem at the metric of the claim."""
         reports = self.domain
-        if not self.factored and not self.same_places:
+        if not self.is_factored and not self.same_places:
             reports = Domain(kind="points", points=stored_points(self.mechanism, "report"), unit=self.report_unit)
         if self.metric.in_unit_of(self.domain) is not self.metric:
-            raise refused("is in another unit than the places", "metric", self.metric.kind, self.domain.unit)
+            raise file_error("is in another unit than the places", "metric", self.metric.kind, self.domain.unit)
         return DesignProblem(
             domain=self.domain,
             metric=self.metric,
@@ -162,7 +162,7 @@ class MechanismFile:
         """Parameters of the program, and under problem_parameters those of the problem."""
         parameters = json_attribute(self.mechanism, "parameters")
         if not isinstance(parameters.get("problem_parameters"), dict):
-            raise refused(
+            raise file_error(
                 "must hold those of the problem", "parameters", f"{parameters!s:.80}", "a mapping problem_parameters"
             )
         return parameters
@@ -177,7 +177,7 @@ class MechanismFile:
     @property
     def same_places(self) -> bool:
         """True if reports are the secrets."""
-        return self.factored or (
+        return self.is_factored or (
             self.report_unit == self.domain.unit
             and np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
         )
@@ -196,7 +196,7 @@ class MechanismFile:
     @property
     def report_unit(self) -> str:
         """The unit of the coordinates of reports."""
-        return str(self.mechanism["secret_x" if self.factored else "report_x"].attrs["units"])
+        return str(self.mechanism["secret_x" if self.is_factored else "report_x"].attrs["units"])
 
     @cached_property
     def factors(self) -> Any:
@@ -242,9 +242,9 @@ def json_attribute(mechanism: xr.Dataset, name: str) -> dict[str, Any]:
     try:
         description = read_json(text)
     except (ValueError, RecursionError) as error:
-        raise refused(f"cannot be read ({error})", name, f"{text!s:.80}", "a JSON object") from error
+        raise file_error(f"cannot be read ({error})", name, f"{text!s:.80}", "a JSON object") from error
     if not isinstance(description, dict):
-        raise refused("must be an object", name, f"{text!s:.80}", "a JSON object")
+        raise file_error("must be an object", name, f"{text!s:.80}", "a JSON object")
     return description
 
 

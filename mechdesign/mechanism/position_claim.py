@@ -42,7 +42,7 @@ class PositionClaim(Protocol):
         """A cell at which claims between positions cost 1 % more than between centres, where they cost `price`."""
         ...
 
-    def snapped(self, domain: Domain, positions: Points) -> tuple[Indices, IntegerMatrix]:
+    def snap(self, domain: Domain, positions: Points) -> tuple[Indices, IntegerMatrix]:
         """The cells (b,) of positions (b, 2), and the points (b, 2) in them."""
         ...
 

@@ -77,12 +77,12 @@ class Rows(FrozenRecord, ABC):
     def can_report(self, place: int) -> bool:
         """True if some secret reports this place with positive mass."""
 
-    def checked(self, secrets: ArrayLike) -> Indices:
+    def check(self, secrets: ArrayLike) -> Indices:
         """The numbers (b,) of secrets, all of them there."""
-        return checked_secrets(secrets, self.secrets)
+        return check_secrets(secrets, self.secrets)
 
 
-def checked_secrets(secrets: ArrayLike, size: int) -> Indices:
+def check_secrets(secrets: ArrayLike, size: int) -> Indices:
     """The numbers (b,) of secrets, at least one, each below `size`."""
     numbers = np.atleast_1d(np.asarray(secrets))
     whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and len(numbers) > 0
@@ -104,14 +104,14 @@ class TableMechanism(Rows):
         return np.ascontiguousarray(self.dataset["mass"].values)
 
     def probabilities(self, secrets: ArrayLike) -> Matrix:
-        return self.mass[self.checked(secrets)] / float(ROW_SUM)
+        return self.mass[self.check(secrets)] / float(ROW_SUM)
 
     def integers(self, secret: int) -> tuple[list[int], int]:
-        (row,) = self.checked([secret])
+        (row,) = self.check([secret])
         return self.mass[row].tolist(), ROW_SUM
 
     def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> Integers:
-        cells, (bits, _) = self.checked(secrets), source(rng)
+        cells, (bits, _) = self.check(secrets), source(rng)
         distinct, place = np.unique(cells, return_inverse=True)
         drawn = np.empty((len(cells), size), np.int64)
         rows = max(1, _TABLE_BYTES // (8 * self.reports))

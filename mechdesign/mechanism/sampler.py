@@ -18,7 +18,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.threads import Rng, source
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy
 from mechdesign.mechanism.claim import Certificate
@@ -26,7 +26,7 @@ from mechdesign.mechanism.draw import row_masks
 from mechdesign.mechanism.mechanism_file import COST
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
-from mechdesign.mechanism.schema import TABLE, refused
+from mechdesign.mechanism.schema import TABLE, file_error
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import as_positions, place_at
 from mechdesign.problem.vocabulary import words_of
@@ -39,7 +39,7 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
     """The rows of a mechanism, a table or factors."""
     schema = str(mechanism.attrs.get("schema"))
     if schema not in _ROWS:
-        raise refused("is not a mechanism", "schema", schema, " or ".join(_ROWS))
+        raise file_error("is not a mechanism", "schema", schema, " or ".join(_ROWS))
     return _ROWS[schema](dataset=mechanism)
 
 
@@ -126,7 +126,7 @@ class Sampler(FrozenRecord):
             mask = row_masks(len(self._placed.around), cell)[:, None] & row_masks(9, step)
             row = int((self._placed.around.astype(np.uint64) & mask).sum())
         place, addresses = self.rows.live(row, scan)
-        return self.released(place, bits=name, cost=COST, addresses=addresses)
+        return self.label_report(place, bits=name, cost=COST, addresses=addresses)
 
     @property
     def _placed(self) -> PositionClaim:
@@ -141,7 +141,7 @@ class Sampler(FrozenRecord):
             raise InputError("pass either secrets or at", field="at", value=at)
         domain, drawn = self.certificate.domain, self.certificate.positions is not None
         if at is None:
-            cells = self.rows.checked(secrets)  # type: ignore[arg-type]
+            cells = self.rows.check(secrets)  # type: ignore[arg-type]
             return cells, np.zeros((len(cells), 2), np.int64) if drawn else None
         positions = as_positions(domain, at)
         if one and len(positions) != 1:
@@ -149,7 +149,7 @@ class Sampler(FrozenRecord):
             value = f"{len(positions)} {words.truths}"
             raise InputError(f"must be one {words.truth}", field="at", value=value, remedy="use sample")
         if drawn:
-            return self._placed.snapped(domain, positions)
+            return self._placed.snap(domain, positions)
         if domain.kind == "grid" and domain.dimension == 1 and np.isfinite(positions).all():
             assert domain.origin is not None and domain.cell is not None and domain.shape is not None
             # Clipping to the scale is 1-Lipschitz: no two values get further apart, so the claim holds for them.
@@ -157,7 +157,7 @@ class Sampler(FrozenRecord):
             positions = np.clip(positions, low, low + domain.cell[0] * domain.shape[0])
         return np.array([place_at(domain, position) for position in positions.tolist()]), None
 
-    def released(self, place: int, **attributes: str) -> xr.DataArray:
+    def label_report(self, place: int, **attributes: str) -> xr.DataArray:
         """The report `place` as `report` returns it, with these attributes beside the claim."""
         return self._labelled(np.asarray(place, np.int64), (), **attributes)
 
@@ -181,7 +181,7 @@ class Sampler(FrozenRecord):
         return {a: self.mechanism[f"{dim}_{a}"].values for a in AXES if f"{dim}_{a}" in self.mechanism.coords}
 
 
-@validated
+@validate_call
 def sample(
     mechanism: xr.Dataset,
     secrets: ArrayLike | None = None,

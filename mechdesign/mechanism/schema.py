@@ -140,14 +140,14 @@ class Schema:
         required += [name for name, spec in self.variables.items() if not spec.optional]
         for name in required:
             if name not in dataset.variables:
-                raise refused("must be there", name, "no such variable", "the whole file")
+                raise file_error("must be there", name, "no such variable", "the whole file")
         for key, variable in dataset.variables.items():
             _validate_variable(str(key), variable, self.variable(str(key)), is_coordinate=key in dataset.coords)
         for dim, size in dataset.sizes.items():
             smallest = self.sizes.get(str(dim), int(dim not in _MAY_BE_EMPTY))
             largest = self.sizes.get(str(dim), _MOST_ENTRIES.get(str(dim), (1 << 31) - 1))
             if not smallest <= size <= largest:
-                raise refused("has an invalid size", str(dim), size, f"{smallest} to {largest}")
+                raise file_error("has an invalid size", str(dim), size, f"{smallest} to {largest}")
         # After the loops above both the place numbers and the dimension that they index are known to exist.
         for name, spec in self.variables.items():
             if spec.places is not None and name in dataset.variables:
@@ -158,17 +158,17 @@ class Schema:
     def _validate_attributes(self, attrs: Mapping[Any, Any]) -> None:
         for name, kind in self.attributes.items():
             if name not in attrs:
-                raise refused("is missing", name, None, kind.__name__)
+                raise file_error("is missing", name, None, kind.__name__)
         for key, value in attrs.items():
             name = str(key)
             if name not in self.attribute_types:
-                raise refused("is not an attribute of this schema", name, value, "no such attribute")
+                raise file_error("is not an attribute of this schema", name, value, "no such attribute")
             kind = self.attribute_types[name]
             # isinstance takes True for an int, which no attribute may be.
             if isinstance(value, (bool, np.bool_)) or not isinstance(value, _ATTRIBUTE_TYPES[kind]):
-                raise refused("has another type", name, f"{type(value).__name__} {value!s:.80}", kind.__name__)
+                raise file_error("has another type", name, f"{type(value).__name__} {value!s:.80}", kind.__name__)
             if isinstance(value, str) and not value.isprintable():
-                raise refused("has unprintable characters", name, repr(value)[:80], "printable text")
+                raise file_error("has unprintable characters", name, repr(value)[:80], "printable text")
 
 
 COMMON_ATTRIBUTES = dict.fromkeys(
@@ -218,23 +218,25 @@ def schema_of(attrs: Mapping[Any, Any], *schemas: Schema, what: str) -> Schema:
             return schema
     writer = re.search(r'"mechdesign": "([0-9a-z.+]{1,30})"', str(attrs.get("versions")))
     by = f", written by mechdesign {writer[1]}" if writer else ""
-    raise refused(f"not {what} of this schema{by}", "schema", name, " or ".join(known.name for known in schemas))
+    raise file_error(f"not {what} of this schema{by}", "schema", name, " or ".join(known.name for known in schemas))
 
 
 def _validate_variable(name: str, variable: xr.Variable, known: VariableSpec | None, *, is_coordinate: bool) -> None:
     if known is None:
-        raise refused("is not a variable of this schema", name, variable.dims, "no such variable")
+        raise file_error("is not a variable of this schema", name, variable.dims, "no such variable")
     present = f"{variable.dtype} over {variable.dims}, {'a coordinate' if is_coordinate else 'data'}"
     if (variable.dtype, variable.dims, is_coordinate) != (np.dtype(known.dtype), known.dims, known.is_coordinate):
-        raise refused(f"must be there as {known.dtype} over {known.dims}", name, present, "the array as it was written")
+        raise file_error(
+            f"must be there as {known.dtype} over {known.dims}", name, present, "the array as it was written"
+        )
     units = variable.attrs.get("units", "1")
     if set(variable.attrs) - {"units", "meaning"} or not (isinstance(units, str) and units.isprintable()):
-        raise refused("has invalid attributes", name, f"{variable.attrs!s:.80}", "units alone")
+        raise file_error("has invalid attributes", name, f"{variable.attrs!s:.80}", "units alone")
 
 
 def _validate_place_numbers(name: str, values: Indices, count: int) -> None:
     if values.size and (values.min() < 0 or values.max() >= count):
-        raise refused("must name places", name, f"{values.min()} to {values.max()}", f"0 to {count - 1}")
+        raise file_error("must name places", name, f"{values.min()} to {values.max()}", f"0 to {count - 1}")
 
 
 def _validate_coordinates(mechanism: xr.Dataset, dim: str) -> None:
@@ -242,13 +244,13 @@ def _validate_coordinates(mechanism: xr.Dataset, dim: str) -> None:
     axes = [axis for axis in AXES if f"{dim}_{axis}" in mechanism.variables]
     units = {mechanism[f"{dim}_{axis}"].attrs.get("units") for axis in axes}
     if tuple(axes) != AXES[: len(axes)] or len(units) > 1:
-        raise refused("must have axes x, y, z in turn, in one unit", f"{dim}_x", f"{axes} in {units}", "one unit")
+        raise file_error("must have axes x, y, z in turn, in one unit", f"{dim}_x", f"{axes} in {units}", "one unit")
     for axis in axes:
         if not np.isfinite(mechanism[f"{dim}_{axis}"].values).all():
-            raise refused("must be finite", f"{dim}_{axis}", "nan or inf", "coordinates")
+            raise file_error("must be finite", f"{dim}_{axis}", "nan or inf", "coordinates")
 
 
-def refused(message: str, field: str, value: object = None, wanted: object = None) -> VerificationError:
+def file_error(message: str, field: str, value: object = None, wanted: object = None) -> VerificationError:
     """The error for a file that the package did not write so; wanted: the value in an unaltered file."""
     remedy = "use an unaltered file" + ("" if wanted is None else f", with {wanted}")
     return VerificationError(message, field=field, value=value, remedy=remedy)

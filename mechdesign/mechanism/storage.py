@@ -16,7 +16,7 @@ import xarray as xr
 from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.files import open_regular
 from mechdesign.base.memory import within_memory
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.hashing import CONTENT_DIGEST, FILE_DIGEST, content_digest, seal
 from mechdesign.mechanism.hdf5 import read_netcdf, write_netcdf
@@ -26,7 +26,7 @@ _MARK = b"mechdesign sha256"
 _BLOCK = 1 << 20  # bytes that are hashed at a time
 
 
-@validated
+@validate_call
 def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a Dataset of this package atomically: a failure leaves the old file unchanged.
 
@@ -84,7 +84,7 @@ def append_mark(path: Path) -> None:
         stream.write(_MARK + _hash_start(stream, stream.seek(0, os.SEEK_END)).digest())
 
 
-@validated
+@validate_call
 def load(path: str | Path) -> xr.Dataset:
     """Read a mechanism, a table or a factored one, and check its schema; `verify` also proves its claim.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.problem.domain import AXES
@@ -16,7 +16,7 @@ from mechdesign.problem.domain import AXES
 _MOST_NODES_PER_PLACE = 20  # of the lattice; places that fill less of it are not a grid
 
 
-@validated
+@validate_call
 def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
     """The probabilities P(y|u) = mass / 2^62 in floating point: to look at, never to certify.
 
@@ -42,7 +42,7 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
     return (mechanism["mass"] / float(ROW_SUM)).rename("probability").assign_attrs(units="1")
 
 
-@validated
+@validate_call
 def on_grid(values: xr.DataArray) -> xr.DataArray:
     """The values over the axes of the grid, secret_y and secret_x, NaN off the mask; `.plot()` draws a map.
 

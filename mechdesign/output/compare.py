@@ -16,7 +16,7 @@ from mechdesign.base.formatting import Column, Rounding
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
 from mechdesign.base.registry import Role
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.table import ANYWHERE, BASELINES, FREQUENCY_ORACLES
 from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
 from mechdesign.evaluation.loss import constant_loss, expected_distance, position_loss
@@ -174,7 +174,7 @@ def each_mechanism(
             return
 
 
-@validated
+@validate_call
 def compare(
     problem: DesignProblem,
     *,

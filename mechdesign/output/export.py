@@ -12,7 +12,7 @@ from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.optional import import_optional
 from mechdesign.base.registry import Registry, Role
 from mechdesign.base.spreadsheets import metadata_of
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.packaged import package_file
@@ -78,7 +78,7 @@ FORMATS: Registry[Format] = Registry(
 )  # by suffix; a format of another package is added here
 
 
-@validated
+@validate_call
 def export(
     mechanism: xr.Dataset,
     path: str | Path,
@@ -136,8 +136,8 @@ def export(
         kind.whole(mechanism, target, on_progress)
         return target
     stored = MechanismFile.read(mechanism)
-    _check_format(target.suffix, kind, stored.factored, rows=rows, with_verifier=with_verifier)
-    written = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if stored.factored else None)
+    _check_format(target.suffix, kind, stored.is_factored, rows=rows, with_verifier=with_verifier)
+    written = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if stored.is_factored else None)
     if kind.require is not None:
         kind.require(target)
     verifier, verifier_target = package_file(f"verification/{VERIFIER}"), target.parent / VERIFIER

@@ -88,7 +88,7 @@ def _not_private(mechanism: xr.Dataset, rows: NDArray[np.float64], problem: Desi
 
 def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.Dataset:
     stored = MechanismFile.read(mechanism)
-    if stored.factored:
+    if stored.is_factored:
         raise _input_error("is stored as factors; solve it with method='table'", name)
     if not _same(stored.domain, problem.domain):
         raise _input_error(f"is not over the {problem.domain.size} secrets of {problem.name}, in their order", name)

@@ -29,7 +29,7 @@ import xarray as xr
 from mechdesign.base.formatting import Column, Rounding, format_cell
 from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.closed_forms.table import BASELINES
 from mechdesign.errors import InputError, MechdesignError
@@ -116,7 +116,7 @@ def scale_range(first: float = 0.25, last: float = 4.0, points: int = 9) -> list
     return [float(f"{s:.12g}") for s in np.geomspace(first, last, points)]
 
 
-@validated
+@validate_call
 def sweep(
     problem: DesignProblem,
     scales: Sequence[float] | None = None,

@@ -82,7 +82,9 @@ class Content:
     def reports(self) -> list[list[float]]:
         """Coordinates of all m reports, in `report_unit`."""
         return (
-            self.secrets if self.stored.factored else self._with_degrees(stored_points(self.stored.mechanism, "report"))
+            self.secrets
+            if self.stored.is_factored
+            else self._with_degrees(stored_points(self.stored.mechanism, "report"))
         )
 
     @cached_property
@@ -122,7 +124,7 @@ class Content:
             "metric": self.stored.metric.describe(),
             "domain": self.stored.domain.describe(),
             "positions": {"metric": self.stored.problem_metric.describe()} if self.patches else None,
-            "denominator": "row_sum" if self.stored.factored else "2^62",
+            "denominator": "row_sum" if self.stored.is_factored else "2^62",
         }
         limits = claimed_limits(str(mechanism.attrs["program"]), self.stored.parameters)
         if limits and len(self.rows) == len(self.secrets):
@@ -151,7 +153,7 @@ class Content:
         exact = rows_of(self.stored.mechanism)
         for u in self.rows:
             masses, total = exact.integers(u)
-            yield u, masses, total if self.stored.factored else None
+            yield u, masses, total if self.stored.is_factored else None
 
 
 def plane_of(stored: MechanismFile) -> Plane:
@@ -182,7 +184,7 @@ def write_csv(content: Content, path: Path) -> None:
     """Write the table alone. Cost: 1 microsecond per mass."""
     secret = [f"secret_{axis}" for axis in content.axes(content.secrets)]
     report = [f"report_{axis}" for axis in content.axes(content.reports)]
-    sums = ["row_sum"] if content.stored.factored else []
+    sums = ["row_sum"] if content.stored.is_factored else []
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["secret", *secret, "report", *report, "probability", "mass", *sums])

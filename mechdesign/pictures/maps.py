@@ -22,7 +22,7 @@ import xarray as xr
 from mechdesign.base.formatting import percent
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import unit_word
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 SHARE = 0.95  # of the reports that a radius holds
 
 
-@validated
+@validate_call
 def plot_mechanism(
     mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None
 ) -> Figure:
@@ -194,7 +194,7 @@ def _line_figure(mechanism: xr.Dataset, domain: Domain, places: list[int], rows:
 def row_words(domain: Domain, u: int, row: Array) -> str:
     """The probability of u in its row P(.|u) (n,), and the radius that holds 95 % of the reports, in words."""
     away = np.sqrt(((domain.points - domain.points[u]) ** 2).sum(axis=1))
-    return f"true {words_of(domain).reported} {probability(row[u])}, {_radius_words(away, row, domain.unit)}"
+    return f"true {words_of(domain).report_noun} {probability(row[u])}, {_radius_words(away, row, domain.unit)}"
 
 
 def over_places(mechanism: xr.Dataset, rows: Array) -> Array:
@@ -216,7 +216,7 @@ def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
     low, high = probability(true[likely].min()), probability(true[likely].max())
     ranged = "" if low == high else f" ({low} to {high})"
     radius = _radius_words(domain.euclidean_to(domain), table * prior[:, None], domain.unit)
-    true_one = f"the true {words_of(domain).reported}"
+    true_one = f"the true {words_of(domain).report_noun}"
     return f"{true_one} is reported with probability {probability(float(prior @ true))}{ranged}; {radius} of it"
 
 

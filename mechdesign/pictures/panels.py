@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from mechdesign.base.streams import visible
 from mechdesign.base.units import unit_word
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.evaluation.loss import loss_matrix
 from mechdesign.mechanism.mechanism_file import stored_domain
-from mechdesign.mechanism.rows import checked_secrets
+from mechdesign.mechanism.rows import check_secrets
 from mechdesign.output.captions import claimed_metric, loss_words, metric_sentence, problem_sentence
 from mechdesign.pictures.canvas import (
     BLACK,
@@ -148,7 +148,7 @@ def levels_of(result: xr.Dataset, domain: Domain) -> tuple[Array, str]:
 
 def drawn_secrets(secrets: Sequence[int], size: int) -> list[int]:
     """The checked numbers of the secrets whose rows are drawn."""
-    numbers: list[int] = checked_secrets(secrets, size).tolist()
+    numbers: list[int] = check_secrets(secrets, size).tolist()
     if len(numbers) > MOST_ROWS:
         raise InputError(f"at most {MOST_ROWS} rows are drawn", field="secret", value=len(numbers))
     return numbers
@@ -161,7 +161,7 @@ def tidy(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-@validated
+@validate_call
 def plot_diagnosis(diagnosis: xr.Dataset) -> Figure:
     """Draw a diagnosis over two axes: eps(u) where it varies, the excess of curvature, and negative weights.
 

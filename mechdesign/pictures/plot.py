@@ -23,7 +23,7 @@ from mechdesign.base.formatting import percent
 from mechdesign.base.optional import import_optional
 from mechdesign.base.streams import visible
 from mechdesign.base.units import unit_word
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.mechanism.mechanism_file import verification_errors
@@ -55,7 +55,7 @@ _FINEST = 1e-6  # relative: gaps are stated as no smaller
 _REACH = 3.0  # the axis goes down to the least scale divided by this: further down lie constant reports
 
 
-@validated
+@validate_call
 def plot_sweep(curve: xr.Dataset) -> Figure:
     """Draw a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.
 
@@ -201,7 +201,7 @@ def check_plot_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
-@validated
+@validate_call
 def load_drawable(path: str | Path) -> xr.Dataset:
     """Read a file that `md.plot.save` draws; VerificationError if it is damaged or of another schema.
 
@@ -226,7 +226,7 @@ def load_drawable(path: str | Path) -> xr.Dataset:
     return load_sealed(path, *MECHANISMS.values(), SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
 
 
-@validated
+@validate_call
 def save_plot(
     result: xr.Dataset | Figure | str | Path,
     path: str | Path,

@@ -60,7 +60,7 @@ from numpy.typing import NDArray
 from mechdesign.base.units import unit_word
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.mechanism_file import MechanismFile
-from mechdesign.mechanism.schema import refused
+from mechdesign.mechanism.schema import file_error
 from mechdesign.positions import cones
 from mechdesign.positions.levels import corner_levels, level_faults
 from mechdesign.problem.domain import Domain
@@ -150,7 +150,7 @@ class Patches:
         return self.side * (_WANTED_PRICE / price if low < high else math.sqrt(_WANTED_PRICE / price))
 
     @staticmethod
-    def snapped(domain: Domain, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def snap(domain: Domain, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The cells (b,) of positions (b, 2), in the unit of the domain, and the points (b, 2) in them, -M to M."""
         # In fractions: a rounding error at a border would draw by the weights of a point outside the cell. Positions on
         # a border belong to the cell of `place_at`.
@@ -198,7 +198,7 @@ def stored_claim(stored: MechanismFile) -> Patches:
     there = ["around_row" in mechanism, len(levels) == 1]
     there += [name in mechanism.attrs for name in ("position_rule", "position_claim")]
     if not all(there):
-        raise refused("is incomplete", "position_claim", there, "rule, sentence, rows and levels of positions")
+        raise file_error("is incomplete", "position_claim", there, "rule, sentence, rows and levels of positions")
     return patches(stored.domain, stored.problem_metric, mechanism[levels[0]].values)
 
 

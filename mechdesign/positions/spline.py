@@ -42,7 +42,7 @@ import scipy.sparse as sp
 import xarray as xr
 from numpy.typing import NDArray
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.lattice_noise import clamp_to_border, displacements, lattice_problem
 from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.mechanism.figures import certified_scale
@@ -163,7 +163,7 @@ def _outer(across: NDArray[np.float64], along: NDArray[np.float64], i: int, j: i
     return np.stack([np.outer(x[i], y[j]).ravel() for x, y in pairs])
 
 
-@validated
+@validate_call
 def spline_laplace(problem: DesignProblem) -> xr.Dataset:
     """The spline Laplace mechanism at the smallest level of the metric, certified between any two positions.
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Role
-from mechdesign.base.validation import as_numbers, refuse_entries, validated
+from mechdesign.base.validation import as_numbers, refuse_entries, validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -94,7 +94,7 @@ class DiscAudit(FrozenRecord):
         return asdict(self)
 
 
-@validated
+@validate_call
 def audit_discs(
     table: ArrayLike, domain: Domain, people: ArrayLike, radius: float, *, centres: Centres | None = None
 ) -> DiscAudit:
@@ -107,7 +107,7 @@ def audit_discs(
     return _audit(columns, weight, *disc_sums(domain, radius, centres))
 
 
-@validated
+@validate_call
 def audit_mechanism_discs(
     mechanism: xr.Dataset,
     radii: Sequence[float],
@@ -118,7 +118,7 @@ def audit_mechanism_discs(
     """The audits of a mechanism by radius, with people (n,) at centres of cells, by default its prior."""
     stored = MechanismFile.read(mechanism)
     weight = np.asarray(mechanism["prior"].values if people is None else people, float)
-    if stored.factored and stored.factors.columns is None:
+    if stored.is_factored and stored.factors.columns is None:
         _check_people(weight, stored.domain)
         rows: Any = rows_of(mechanism)
         return [_audit(rows.column_blocks(), weight, *disc_sums(stored.domain, radius, centres)) for radius in radii]

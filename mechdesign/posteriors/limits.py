@@ -46,7 +46,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.json_fields import check_keys
-from mechdesign.base.labels import unlabelled
+from mechdesign.base.labels import values_in_place_order
 from mechdesign.base.validation import positive
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.posteriors.discs import Centres, cells_of_area, check_centres, disc_sets
@@ -56,7 +56,7 @@ from mechdesign.posteriors.shares import exact_fraction, fraction_below, share_t
 from mechdesign.posteriors.words import cap_sentence, lift_sentence
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.problem.vocabulary import shape_of, sized, words_of
+from mechdesign.problem.vocabulary import disc_phrase, shape_of, words_of
 from mechdesign.programs.constraints import ClaimedLimit
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class DiscConstraint(ClaimedLimit):
         check_centres(self.centres)
         positive(self.radius, "radius")
         if self.people is not None:
-            object.__setattr__(self, "people", unlabelled(self.people, "people"))
+            object.__setattr__(self, "people", values_in_place_order(self.people, "people"))
 
     @property
     @abstractmethod
@@ -139,7 +139,7 @@ class DiscConstraint(ClaimedLimit):
             disc = int(np.argmax(caps.prior_inside - caps.limit))
             share, limit = float(caps.prior_inside[disc]), float(caps.limit[disc])
             at = ", ".join(f"{x:.6g}" for x in domain.points[caps.sets[[disc]].indices].mean(axis=0))
-            where = f"the {sized(shape_of(domain), f'{self.radius:g}{unit}')} about ({at}) contains"
+            where = f"the {disc_phrase(shape_of(domain), f'{self.radius:g}{unit}')} about ({at}) contains"
         return InfeasibleError(
             f"{caps.name}: {where} {100 * share:.4g} % of the people before any report; no mechanism can have "
             "a smaller limit",

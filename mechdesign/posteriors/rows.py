@@ -29,7 +29,7 @@ import scipy.sparse as sp
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.mechanism.schema import refused
+from mechdesign.mechanism.schema import file_error
 from mechdesign.posteriors.discs import largest_sums
 from mechdesign.programs.coupled import SideRows
 
@@ -221,7 +221,7 @@ class AreaCaps(Caps):
             return np.zeros((len(sets), len(self.persons)))
         # (3): any shares in [0, 1] of sum K or less give a valid row, so a forged file can only weaken its own bound.
         if not ((cells >= 0) & (cells <= 1)).all() or (cells.sum(axis=1) > self.cells).any():
-            raise refused("must be shares of cells", "cap_cells", "others", f"0 to 1, {self.cells} together")
+            raise file_error("must be shares of cells", "cap_cells", "others", f"0 to 1, {self.cells} together")
         return cells
 
     def set_limits(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -354,7 +354,7 @@ class ProgramRows:
         report, number = mechanism["cap_report"].values, mechanism["cap_disc"].values
         count = sum(caps.set_count for caps in self.caps)
         if len(number) and not 0 <= number.min() <= number.max() < count:
-            raise refused("must name discs", "cap_disc", int(number.max()), f"0 to {count - 1}")
+            raise file_error("must name discs", "cap_disc", int(number.max()), f"0 to {count - 1}")
         owner = np.searchsorted(self.first_numbers, number, side="right") - 1
         inside, limit = np.zeros((len(number), mechanism.sizes["secret"])), np.zeros(len(number))
         for k, caps in enumerate(self.caps):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mechdesign.base.formatting import length, number, percent
 from mechdesign.posteriors.shares import share_if_wrong
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.vocabulary import shape_of, sized, words_of
+from mechdesign.problem.vocabulary import disc_phrase, shape_of, words_of
 
 if TYPE_CHECKING:
     from mechdesign.posteriors.limits import DiscConstraint, PosteriorCap, PosteriorLift
@@ -42,7 +42,7 @@ def lift_sentence(lift: PosteriorLift, domain: Domain) -> str:
 
 def _disc_words(limit: DiscConstraint, domain: Domain) -> str:
     words = words_of(domain)
-    disc = sized(shape_of(domain), length(limit.radius, domain.unit, up=False))
+    disc = disc_phrase(shape_of(domain), length(limit.radius, domain.unit, up=False))
     if limit.centres == "area":
         return f"any {words.many} that are together no larger than a {disc}"
     about = f" about the centre of {words.a_one}" if limit.centres == "places" else ""
@@ -67,7 +67,7 @@ def disc_words(audits: Sequence[Mapping[str, Any]], *, prior: bool = False) -> I
         )
         reader = f"{'whose prior is that of the file' if prior else 'who counts people'} at the {audit['counted_at']}"
         at_most = "" if audit["exact"] else "at most "
-        disc = sized(audit["shape"], length(audit["radius"], audit["unit"], up=False))
+        disc = disc_phrase(audit["shape"], length(audit["radius"], audit["unit"], up=False))
         about = f" {audit['about']}" if audit["about"] else ""
         one_disc = "such an interval" if audit["shape"] == "interval" else f"one disc{about}"
         subject = f"one {disc}{about} has"

@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mechdesign.base.arrays import Floats, Vector
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.priors import proportional
@@ -29,7 +29,7 @@ _EQUAL = 1e-9  # of a cell: edges that agree so far are one, so that no sliver o
 _AS_LARGE = 1e-6  # relative: pixels of the size of a cell are added up too
 
 
-@validated
+@validate_call
 def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool = False) -> Vector:
     """The prior of a raster of a density or of counts, by cell.
 

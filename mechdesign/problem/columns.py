@@ -10,7 +10,7 @@ import numpy as np
 
 from mechdesign.base.arrays import AnyArray, Floats, Mask, Matrix, Points
 from mechdesign.errors import FileFormatError, InputError
-from mechdesign.problem.plane import unwrapped
+from mechdesign.problem.plane import wrap_degrees
 
 Names = tuple[str, ...]
 Columns = Mapping[str, str] | None  # the column of a file by the name that this package gives it
@@ -114,7 +114,7 @@ def degree_columns(frame: Any, names: tuple[Names, ...], field: str) -> Points:
     reason = "the two seem to be exchanged" if exchanged else "give degrees, not projected metres"
     message = f"must be a longitude within 360 and a latitude within 90 degrees; {reason}"
     refuse_line(odd, frame, [named_column(frame, spellings, field) for spellings in names], field, message)
-    return np.column_stack([unwrapped(longitude), latitude])
+    return np.column_stack([wrap_degrees(longitude), latitude])
 
 
 def doubtful_number(word: str, field: str) -> InputError:

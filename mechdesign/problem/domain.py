@@ -17,7 +17,7 @@ from mechdesign.base.json_fields import LARGEST, check_keys, finites, wholes, wo
 from mechdesign.base.memory import require_memory, require_places
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit
-from mechdesign.base.validation import as_numbers, refuse_entries, validated
+from mechdesign.base.validation import as_numbers, refuse_entries, validate_call
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.plane import Plane
 from mechdesign.problem.vocabulary import words_of
@@ -93,7 +93,7 @@ class Domain(FrozenRecord):
             self.plane.excess(self.max_radius)
 
     @classmethod
-    @validated
+    @validate_call
     def grid(
         cls,
         shape: int | Sequence[int],
@@ -150,7 +150,7 @@ class Domain(FrozenRecord):
         )
 
     @classmethod
-    @validated
+    @validate_call
     def points_at(cls, coordinates: ArrayLike, *, unit: str, plane: Plane | None = None) -> Domain:
         """Places at coordinates (n, k) or (n,), k = 1 to 3, in `unit`; plane: where they lie on Earth.
 
@@ -162,7 +162,7 @@ class Domain(FrozenRecord):
         return cls(kind="points", points=_as_points(coordinates), unit=canonical_unit(unit), plane=plane)
 
     @classmethod
-    @validated
+    @validate_call
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
         """The nodes of a graph: their number (coordinates are then 0..n-1), or their coordinates (n, k) in `unit`.
 

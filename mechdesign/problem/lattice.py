@@ -218,7 +218,7 @@ class Edges:
         if not shaped or not ((self.tail >= 0) & (self.tail < size) & (self.head >= 0) & (self.head < size)).all():
             raise InputError("an edge ends outside the domain", field="edges", value=f"{size} places")
 
-    def scaled(self, factor: float) -> Edges:
+    def scale(self, factor: float) -> Edges:
         return Edges(tail=self.tail, head=self.head, length=self.length * factor)
 
     def both_ways(self) -> tuple[Indices, Indices, Vector]:

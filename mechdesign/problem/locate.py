@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import Indices, Mask, Points
 from mechdesign.base.units import METRES
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.plane import WIDEST, Plane
@@ -60,7 +60,7 @@ def places_of(domain: Domain, points: Points) -> Indices:
     return place
 
 
-@validated
+@validate_call
 def nearest_node(domain: Domain, location: Sequence[float]) -> int:
     """The place of a domain with the least straight-line distance to a location; the first of equals.
 
@@ -188,7 +188,7 @@ def identifying_digits(points: Points) -> tuple[int | None, ...]:
     return tuple(digits)
 
 
-def rounded(value: float, digits: int | None) -> float:
+def round_coordinate(value: float, digits: int | None) -> float:
     """`value` to so many decimals, as `identifying_digits` counts them."""
     return 0.0 + (float(value) if digits is None else round(float(value), digits))  # 0.0 + -0.0 is 0.0
 

@@ -14,7 +14,7 @@ from mechdesign.base.arrays import Matrix
 from mechdesign.base.json_fields import SMALLEST
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit
-from mechdesign.base.validation import as_numbers, check_not_negative, validated
+from mechdesign.base.validation import as_numbers, check_not_negative, validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 
@@ -188,7 +188,7 @@ class TableLoss(Loss):
 LOSSES: dict[str, Loss] = {loss.name: loss for loss in (SquaredDistance(), Distance(), ZeroOne())}
 
 
-@validated
+@validate_call
 def named_loss(name: str) -> Loss:
     """The loss of a name.
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mechdesign.base.arrays import AnyArray, Matrix, Vector
-from mechdesign.base.labels import listed
+from mechdesign.base.labels import join_labels
 from mechdesign.errors import InputError
 from mechdesign.problem.columns import INDEX, is_missing, number_of, plain_name
 from mechdesign.problem.text import TextFile
@@ -186,7 +186,7 @@ class MatrixLabels:
         kinds = [("first line", self.words[0]), ("first column", self.words[:, 0])]
         for (kind, words), taken, before in zip(kinds, reading, plain, strict=True):
             if taken and not before:
-                self.note(f"The {kind} of the table is taken as labels, not as data: {listed(list(words))}.")
+                self.note(f"The {kind} of the table is taken as labels, not as data: {join_labels(list(words))}.")
 
     def _refusal(self, kind: str, words: AnyArray) -> InputError:
         remedy = {
@@ -194,7 +194,7 @@ class MatrixLabels:
             "column": "write a header line: its first cell empty for labels; for data, all names alike: r0,r1,r2",
         }
         message = f"the first {kind} may be labels or data"
-        return InputError(message, field="table", value=listed(list(words)), remedy=remedy[kind])
+        return InputError(message, field="table", value=join_labels(list(words)), remedy=remedy[kind])
 
 
 def _running(numbers: Vector) -> bool:

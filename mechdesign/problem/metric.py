@@ -90,7 +90,7 @@ class Metric(FrozenRecord, ABC):
             plain = self.unscaled_edges(domain)
             plain.check(domain.size)
             _check_lengths(plain, positive=True)
-            edges = plain if self.scale == 1 else scaled_down(plain, self.scale)
+            edges = plain if self.scale == 1 else scale_down(plain, self.scale)
             _check_lengths(edges, positive=False)
         check_connected(plain, domain.size)
         return edges
@@ -150,9 +150,9 @@ def check_unit(unit: str, domain: Domain) -> None:
         raise UnitError(f"epsilon is per {unit} while the domain is in {domain.unit}", field="unit", value=unit)
 
 
-def scaled_down(edges: Edges, factor: float) -> Edges:
+def scale_down(edges: Edges, factor: float) -> Edges:
     """Every length times `factor`, rounded down; lengths below 2^-960 become 0."""
-    scaled = edges.scaled(factor * ROUND_DOWN)
+    scaled = edges.scale(factor * ROUND_DOWN)
     is_in_range = (scaled.length >= SMALLEST) & (factor >= SMALLEST)
     return replace(scaled, length=np.where(is_in_range, scaled.length, 0.0))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign.base.arrays import Points
-from mechdesign.base.labels import listed
-from mechdesign.base.validation import validated
+from mechdesign.base.labels import join_labels
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.columns import (
     LATITUDE,
@@ -28,7 +28,7 @@ PLACE_ROLES = ("x", "y", "z")
 _AXES = (("x", "easting", "secretx", "reportx"), ("y", "northing", "secrety", "reporty"), ("z", "secretz", "reportz"))
 
 
-@validated
+@validate_call
 def read_places(path: str | Path, *, columns: Columns = None) -> Points:
     r"""Coordinates of a text file with one place a line; columns other than x, y and z are ignored.
 
@@ -70,7 +70,7 @@ def read_places(path: str | Path, *, columns: Columns = None) -> Points:
         raise InputError(
             f"{line} may be labels or coordinates",
             field="places",
-            value=listed(first if header else list(words[0])),
+            value=join_labels(first if header else list(words[0])),
             remedy="write a header: x,y for coordinates, id,x,y where the first column names places",
         )
     return places

@@ -29,7 +29,7 @@ from mechdesign.base.json_fields import check_keys, finite
 from mechdesign.base.optional import import_optional
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES, canonical_unit
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 
 WIDEST = 85.0  # degrees of latitude: planes are for a city or a country, not for a pole
@@ -38,7 +38,7 @@ ELLIPSOID = "WGS84"
 _MINOR_AXIS = 6_356_752.314245  # b of WGS 84, in m
 
 
-def unwrapped(degrees: Vector) -> Vector:
+def wrap_degrees(degrees: Vector) -> Vector:
     """Differences of longitudes, or longitudes, in [-180, 180)."""
     return np.where(np.abs(degrees) < 180, degrees, (degrees + 180) % 360 - 180)
 
@@ -89,7 +89,7 @@ class Plane(FrozenRecord):
             )
         object.__setattr__(self, "unit", unit)
 
-    @validated
+    @validate_call
     def forward(self, longitude: Vector, latitude: Vector) -> Points:
         """Points (n, 2), x east and y north in `unit`, of degrees (n,)."""
         east, north = self._projection(np.asarray(longitude, float), np.asarray(latitude, float))

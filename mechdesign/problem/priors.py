@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import Vector
-from mechdesign.base.validation import as_numbers, check_not_negative, refuse_entries, validated
+from mechdesign.base.validation import as_numbers, check_not_negative, refuse_entries, validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 
@@ -14,7 +14,7 @@ SUM_TOLERANCE = 1e-9  # a prior further than this from sum 1 is refused, never s
 _SINGLE_TOLERANCE = 64 * 2.0**-24  # entries rounded to single precision, and a sum of them in blocks of 128
 
 
-@validated
+@validate_call
 def uniform(domain: Domain) -> Vector:
     """1/n at each of the n places.
 
@@ -35,7 +35,7 @@ def uniform(domain: Domain) -> Vector:
     return np.full(domain.size, 1.0 / domain.size)
 
 
-@validated
+@validate_call
 def proportional(weights: ArrayLike, *, field: str = "prior") -> Vector:
     """Weights divided by their sum.
 

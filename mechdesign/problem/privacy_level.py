@@ -16,7 +16,7 @@ from mechdesign.base.arrays import Floats, Points, Vector
 from mechdesign.base.json_fields import SMALLEST, check_keys, finites, word
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import length_per_nat, unit_ratio, unit_word
-from mechdesign.base.validation import check_epsilon, refuse_entries, validated
+from mechdesign.base.validation import check_epsilon, refuse_entries, validate_call
 from mechdesign.errors import InputError, UnitError
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.line_integrals import LARGEST_DEFECT, UNIT_ROUNDOFF, line_integrals
@@ -62,7 +62,7 @@ class PrivacyLevel(FrozenRecord):
         return {"eps": f"{self.smallest:.6g} to {self.largest:.6g} nats per {unit}", "map": self.raster}
 
     @classmethod
-    @validated
+    @validate_call
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
         """The level eps(u) = epsilon everywhere, in nats per `unit`.
 
@@ -75,7 +75,7 @@ class PrivacyLevel(FrozenRecord):
         return cls(raster=level_raster([np.zeros(1)] * 3, np.full((1, 1), value), unit))
 
     @classmethod
-    @validated
+    @validate_call
     def affine(cls, density: Raster, *, slope: float, floor: float, extend: bool = False) -> PrivacyLevel:
         """The level eps(u) = slope * density(u) + floor, in nats per unit of length: looser where more people are.
 
@@ -95,7 +95,7 @@ class PrivacyLevel(FrozenRecord):
         return cls(raster=level_raster([density.x, density.y, density.z], values, density.unit), extend=extend)
 
     @classmethod
-    @validated
+    @validate_call
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
         """The level with values of `domain.shape` at the cells of an unmasked grid, in nats per unit; linear between
         centres.

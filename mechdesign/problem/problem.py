@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, shortest_paths
@@ -161,7 +161,7 @@ def _plain_parameters(parameters: Mapping[str, Any]) -> dict[str, Parameter]:
     return plain
 
 
-@validated
+@validate_call
 def query_problem(
     *, domain: Domain, metric: Metric, prior: ArrayLike, query: Query | ArrayLike, loss: QueryLoss = "zero-one"
 ) -> DesignProblem:

@@ -13,7 +13,7 @@ from types import ModuleType
 from mechdesign.base.files import readable
 from mechdesign.base.numbers import real_number, whole_number
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError, MechdesignError
 from mechdesign.problem.problem import DesignProblem, Parameter
 
@@ -73,7 +73,7 @@ class ProblemFile(FrozenRecord):
         return converted
 
 
-@validated
+@validate_call
 def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignProblem:
     """The design problem of a file, or of a shipped problem by name.
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from mechdesign.base.arrays import Indices
-from mechdesign.base.labels import unlabelled
+from mechdesign.base.labels import values_in_place_order
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import TableLoss
@@ -42,7 +42,7 @@ class Query(FrozenRecord):
     labels: ArrayLike = field(kw_only=False)
 
     def __post_init__(self) -> None:
-        labels = np.asarray(unlabelled(self.labels, "labels"))
+        labels = np.asarray(values_in_place_order(self.labels, "labels"))
         numbers = labels.ndim == 1 and labels.dtype.kind in "iuf"
         odd = labels[~((labels == np.rint(labels)) & (np.abs(labels) <= _LARGEST))] if numbers else labels.ravel()
         if not numbers or len(odd):
@@ -53,7 +53,7 @@ class Query(FrozenRecord):
             raise InputError("needs at least two answers", field="labels", value=self.values.tolist())
 
     @classmethod
-    @validated
+    @validate_call
     def from_raster(cls, raster: Raster, domain: Domain) -> Query:
         """The labels of a raster: at every place the value of the nearest node, never one between two nodes."""
         converted = raster.in_unit(domain.unit)

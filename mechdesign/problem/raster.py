@@ -130,7 +130,7 @@ class Raster(FrozenRecord):
         places = [left_nodes(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)]
         return self.values[tuple(node + (share > 0.5) for node, share in places)]
 
-    def stretched(self, *sizes: float, unit: str = "1") -> Raster:
+    def stretch(self, *sizes: float, unit: str = "1") -> Raster:
         """The raster with cells that fill [0, width] x [0, height], as in Koufogiannis & Pappas 2016, section IV."""
         if len(sizes) != self.values.ndim:
             raise InputError("one size per axis", field=self.name, value=sizes)

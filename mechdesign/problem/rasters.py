@@ -16,7 +16,7 @@ from mechdesign.base.arrays import Floats, Indices, Matrix, Vector
 from mechdesign.base.files import readable
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import canonical_unit, require_unit
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import FileFormatError, UnitError
 from mechdesign.problem.columns import number_column, refuse_line
 from mechdesign.problem.raster import Raster
@@ -40,7 +40,7 @@ _SPARSEST = 4  # nodes of a lattice for each one that a CSV file lists
 _ESRI_NODATA = -9999.0  # where an ESRI ASCII grid declares none
 
 
-@validated
+@validate_call
 def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | None = None) -> Raster:
     r"""A raster from an ESRI ASCII grid (.asc, .txt), a NetCDF file (.nc, .nc4, .cdf), a GeoTIFF (.tif) or a CSV file.
 

@@ -19,10 +19,10 @@ import numpy as np
 
 from mechdesign.base.arrays import AnyArray, Indices, Matrix
 from mechdesign.base.files import readable
-from mechdesign.base.labels import listed, place_order, refuse_totals, refuse_two_orders, unlabelled
+from mechdesign.base.labels import join_labels, place_order, refuse_totals, refuse_two_orders, values_in_place_order
 from mechdesign.base.memory import require_memory
 from mechdesign.base.optional import import_optional
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.columns import Columns, matching_columns, named_column, number_column, numbers_in, plain_name
 from mechdesign.problem.matrix_labels import ROW_NAMES, WHOLE, MatrixLabels
@@ -36,7 +36,7 @@ _SAMPLES = {"obf_lat", "obf_lon", "obf_latitude", "obf_longitude"}
 Note = Callable[[str], None]  # called with a sentence for the user
 
 
-@validated
+@validate_call
 def read_table(path: str | Path, *, columns: Columns = None, on_note: Callable[[str], None] | None = None) -> Matrix:
     r"""The table (n, m) of a file as doubles, neither checked nor normalised.
 
@@ -114,7 +114,7 @@ def _in_order(table: Matrix, words: AnyArray, header: bool, index: bool, note: N
     for axis, labels in enumerate((rows, columns)):
         refuse_totals(table, labels, axis, "table")
     if rows is not None and any(not WHOLE.fullmatch(word) for word in rows):
-        note(f"Secrets are taken in the order of the file: {listed(rows)}.")
+        note(f"Secrets are taken in the order of the file: {join_labels(rows)}.")
     return np.ascontiguousarray(table)
 
 
@@ -129,7 +129,7 @@ def _parquet(source: Path, columns: Columns, note: Note) -> Matrix:
         return _long_form(frame.reset_index(drop=True), note)
     named = [name for name in frame.columns if plain_name(name) in ROW_NAMES]
     frame = frame.set_index(named[0]) if len(named) == 1 else frame
-    return _matrix_of(np.asarray(unlabelled(frame, "table")))
+    return _matrix_of(np.asarray(values_in_place_order(frame, "table")))
 
 
 def _matrix_of(array: AnyArray) -> Matrix:
@@ -181,7 +181,9 @@ def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[Indices, Ind
                 value=f"{known[odd][0]:g} to {known[odd][-1]:g}, {len(known[odd])} of them",
                 remedy="or give secrets and reports the same labels",
             )
-        note(f"Secrets and reports are taken in the order of their labels: {listed([f'{x:g}' for x in known[0]])}.")
+        note(
+            f"Secrets and reports are taken in the order of their labels: {join_labels([f'{x:g}' for x in known[0]])}."
+        )
         return np.searchsorted(known[0], numbers[0]), np.searchsorted(known[0], numbers[1])
     orders: list[list[str]] = []
     columns = [column.astype(str).str.strip() for column in (secrets, reports)]
@@ -199,17 +201,17 @@ def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[Indices, Ind
     order, own = orders
     shared = set(own) & set(order)
     if shared == set(own):
-        note(f"Secrets and reports are taken in one order, that of the secrets in the file: {listed(order)}.")
+        note(f"Secrets and reports are taken in one order, that of the secrets in the file: {join_labels(order)}.")
         own = order
     elif shared == set(order):
         own = order + [label for label in own if label not in shared]
-        note(f"Reports are taken in the order of the secrets, and others after them: {listed(own)}.")
+        note(f"Reports are taken in the order of the secrets, and others after them: {join_labels(own)}.")
     elif shared:
         message = "share some labels only with the secrets"
-        value = f"{listed(own)}; secrets {listed(order)}"
+        value = f"{join_labels(own)}; secrets {join_labels(order)}"
         raise InputError(message, field="report", value=value, remedy="name all reports as secrets, or none")
     else:
-        note(f"Secrets are taken in the order of the file: {listed(order)}; reports: {listed(own)}.")
+        note(f"Secrets are taken in the order of the file: {join_labels(order)}; reports: {join_labels(own)}.")
     return pd.Index(order).get_indexer(columns[0]), pd.Index(own).get_indexer(columns[1])
 
 

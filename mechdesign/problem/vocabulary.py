@@ -36,7 +36,7 @@ class Words:
         return f"{'an' if self.one[0] in 'aeiou' else 'a'} {self.one}"
 
     @property
-    def reported(self) -> str:
+    def report_noun(self) -> str:
         return "place" if self.truth == "position" else self.truth
 
     @property
@@ -65,7 +65,7 @@ def shape_of(domain: Secrets) -> Shape:
     return "interval" if domain.dimension == 1 and words_of(domain).truth == "value" else "disc"
 
 
-def sized(shape: Shape, radius: str) -> str:
+def disc_phrase(shape: Shape, radius: str) -> str:
     """A disc or an interval with its radius in words: an interval is twice as wide."""
     return f"interval of {radius} either way" if shape == "interval" else f"disc of {radius}"
 

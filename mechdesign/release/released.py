@@ -27,7 +27,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.validation import check_whole, finite, refuse_entries, validated
+from mechdesign.base.validation import check_whole, finite, refuse_entries, validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.views import probabilities
@@ -41,7 +41,7 @@ from mechdesign.release.laws import Array, NoiseLaw, SmoothLaw
 _ROUNDING = 1e-9  # relative; smooth bounds are computed in floating point, often by a root search
 
 
-@validated
+@validate_call
 def release_problem(
     *, domain: Domain, metric: Metric, prior: ArrayLike, values: ArrayLike, outputs: ArrayLike, unit: str = "1"
 ) -> DesignProblem:
@@ -98,7 +98,7 @@ def check_outputs(outputs: ArrayLike) -> NDArray[np.float64]:
     return numbers
 
 
-@validated
+@validate_call
 def release_mechanism(
     problem: DesignProblem,
     values: ArrayLike,
@@ -179,7 +179,7 @@ def check_bound(domain: Domain, values: Array, bound: ArrayLike, gamma: float) -
     return smooth
 
 
-@validated
+@validate_call
 def error_of_mean(
     mechanism: xr.Dataset, values: ArrayLike, users: int = 1, *, population: ArrayLike | None = None
 ) -> float:

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import finite, positive, refuse_entries, validated
+from mechdesign.base.validation import finite, positive, refuse_entries, validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import lipschitz_minorant
@@ -57,7 +57,7 @@ class SmoothBound(FrozenRecord):
 
 
 # Nine arguments: one of two inputs, the growth, the distance, and the places where L holds.
-@validated
+@validate_call
 def least_smooth_bound(
     domain: Domain,
     *,
@@ -123,7 +123,7 @@ def least_smooth_bound(
     return SmoothBound(S=bound, method=method, safe="least", gap=1.0)
 
 
-@validated
+@validate_call
 def cell_smooth_bound(
     domain: Domain,
     x: ArrayLike,
@@ -204,7 +204,7 @@ def _log_bound(domain: Domain, height: Array, growth: Growth, metric: Metric | N
     if metric is None:
         return "blocks", _max_plus(domain.points, domain.points, height, growth)
     if growth.name == "exponential":
-        edges = metric.edges(domain).scaled(growth.gamma)
+        edges = metric.edges(domain).scale(growth.gamma)
         # The search needs finite values; paths longer than all edges together never matter.
         return "graph", -lipschitz_minorant(np.minimum(-height, float(edges.length.sum())), edges)
     require_memory(domain.size, domain.size, tables=4, what="all pairs")

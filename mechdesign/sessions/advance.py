@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import source
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.mechanism.certificate import ROW_BITS
 from mechdesign.sessions.belief import Belief, best_places
 from mechdesign.sessions.design import SessionDesign
@@ -113,7 +113,7 @@ class Smoothed(FrozenRecord):
     error: NDArray[np.float64]
 
 
-@validated
+@validate_call
 def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None = None) -> Smoothed:
     """The distribution of the place at every tick, given the entire transcript.
 

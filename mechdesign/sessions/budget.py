@@ -33,7 +33,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.sessions.ledger import DIGITS, Content, PrivateLedger, fraction, whole_number
@@ -132,7 +132,7 @@ class Budget(FrozenRecord):
         object.__setattr__(self, "path", self._ledger.path)
 
     @classmethod
-    @validated
+    @validate_call
     def create(cls, path: str | Path, *, limit: float) -> Budget:
         """Create a ledger with a permanent limit in multiples of the metric. `path` must not exist."""
         return cls(path=PrivateLedger(path, Paid, Paid(limit=amount_of(limit, "limit"))).path)
@@ -155,7 +155,7 @@ class Budget(FrozenRecord):
     def spend(self, amount: float) -> Fraction:
         """Pay for reports that were drawn elsewhere, and return the remaining budget, or raise BudgetError."""
         cost = amount_of(amount, "amount")
-        with self._ledger.locked():
+        with self._ledger.hold_lock():
             paid = self._ledger.read().charge(cost)
             self._ledger.write(paid)
         return paid.remaining
@@ -167,7 +167,7 @@ class Budget(FrozenRecord):
         Raises BudgetError if the remaining budget is too small.
         """
         certificate, place = sampler.certificate, sampler.place(secret, at)
-        with self._ledger.locked():
+        with self._ledger.hold_lock():
             paid = self._ledger.read()
             if paid.unit not in (None, certificate.unit_id):
                 raise InputError(
@@ -181,7 +181,7 @@ class Budget(FrozenRecord):
             if key in paid.remembered:
                 if not sampler.rows.can_report(report := paid.remembered[key]):
                     raise self._ledger.damage_error("a report that the mechanism cannot make")
-                return sampler.released(report, cost=REMEMBERED)
+                return sampler.label_report(report, cost=REMEMBERED)
             # Pay first, draw second: a refusal must not depend on the report.
             paid = paid.charge(certificate.cost)
             drawn = sampler.drawn_for(place)

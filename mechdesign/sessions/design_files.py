@@ -18,7 +18,7 @@ import xarray as xr
 from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.base.json_fields import json_sha256, read_json
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.storage import load, save
 from mechdesign.problem.losses import named_loss
@@ -38,7 +38,7 @@ _FIELDS = {"schema", "claim", "worst", "tables", "rule", "ticks", "movement", "l
 _NAME = re.compile(r"[^/\\\x00-\x1f]{1,255}")
 
 
-@validated
+@validate_call
 def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a design: FILE.json, say, and its tables beside it as FILE-0.nc, FILE-1.nc and so on.
 
@@ -108,7 +108,7 @@ def is_design(path: str | Path) -> bool:
         return False
 
 
-@validated
+@validate_call
 def load_design(path: str | Path) -> SessionDesign:
     """Read a design and its tables, all of which are verified; `md.verify` also sums its windows.
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from mechdesign.base.atomic_write import write_atomically
 from mechdesign.base.json_fields import json_sha256, read_json
-from mechdesign.base.lock import locked
+from mechdesign.base.lock import hold_lock
 from mechdesign.errors import FileFormatError, InputError
 
 MOST_BYTES = 1 << 24
@@ -81,7 +81,7 @@ class PrivateLedger(Generic[C]):
             raise self._input_error("is not a regular file")
         if taken:
             raise self._exists_error()
-        with self.locked():
+        with self.hold_lock():
             if new is None:
                 self._remove_left_over()
                 self.read()
@@ -92,10 +92,10 @@ class PrivateLedger(Generic[C]):
                 self.write(new)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def hold_lock(self) -> Iterator[None]:
         """Lock the file against every other process and thread; the lock file is next to the target of all links."""
         lock = self.path.with_name(f".{self.path.name}.lock")
-        with locked(lock, field=self.kind.argument, wait=True):
+        with hold_lock(lock, field=self.kind.argument, wait=True):
             try:
                 yield
             finally:
@@ -105,7 +105,7 @@ class PrivateLedger(Generic[C]):
                         lock.unlink()
 
     def current(self) -> C:
-        with self.locked():
+        with self.hold_lock():
             return self.read()
 
     def read(self) -> C:

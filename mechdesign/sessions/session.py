@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import nearest_node
@@ -150,7 +150,7 @@ class Session(FrozenRecord):
         self._require_sound(record)
 
     @classmethod
-    @validated
+    @validate_call
     def create(
         cls, path: str | Path, *, design: SessionDesign | str | Path, limit: float, window: str | int = "1d"
     ) -> Session:
@@ -178,7 +178,7 @@ class Session(FrozenRecord):
         record = Record(design=plan.sha256, path=named, limit=most, window=words, transcript=released)
         return cls(path=PrivateLedger(path, Record, record).path, design=plan)
 
-    @validated
+    @validate_call
     def report(self, cell: int | None = None, *, at: Sequence[float] | None = None, tick: int) -> Release:
         """The release at `tick`: a report is drawn if the rule asks for one, else the filter continues alone.
 
@@ -190,7 +190,7 @@ class Session(FrozenRecord):
         if isinstance(tick, bool) or not isinstance(tick, (int, np.integer)) or not 0 <= tick < MOST_TICK:
             raise InputError("must be an integer, 0 or more", field="tick", value=tick)
         tick, place = int(tick), self._place(cell, at)
-        with self._ledger.locked():
+        with self._ledger.hold_lock():
             record = self._ledger.read()
             if tick <= record.transcript.last:
                 problem = "is not after the last one: a clock was set back, or ticks are out of order"
@@ -261,7 +261,7 @@ class Session(FrozenRecord):
         if cell is not None and at is not None:
             raise InputError("and at exclude each other", field="cell", value=cell)
         if cell is not None:
-            (place,) = self.design.samplers[0].rows.checked([cell]).tolist()
+            (place,) = self.design.samplers[0].rows.check([cell]).tolist()
             return int(place)
         if at is None:
             return None

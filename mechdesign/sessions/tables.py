@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import positive, validated
+from mechdesign.base.validation import positive, validate_call
 from mechdesign.closed_forms.exponential import exponential_mechanism
 from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.errors import UnsuitableError
@@ -33,7 +33,7 @@ _SLACK = 1e-6  # relative, of a level: tables from formulas are rounded and must
 _FAINT = 1e-9  # of a belief, spread over all places, so that every place stays possible
 
 
-@validated
+@validate_call
 def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
     """A certified table for one report that costs at most `nats` within a radius.
 
@@ -70,7 +70,7 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
         return exponential_mechanism(replace(problem, metric=(1 - _SLACK) * problem.metric))
 
 
-@validated
+@validate_call
 def state_table(
     domain: Domain, belief: ArrayLike, nats: float, *, within: float, gap: float = 0.02, time_limit: float = 20.0
 ) -> xr.Dataset:
@@ -107,7 +107,7 @@ def state_table(
     return best if loss_after(best, prior, domain) < loss_after(usual, prior, domain) else usual
 
 
-@validated
+@validate_call
 def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> float:
     """The expected distance between a position and the best estimate after a report, given a belief before it.
 

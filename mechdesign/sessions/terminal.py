@@ -15,7 +15,7 @@ import numpy as np
 
 from mechdesign.output.text_tables import Block, TextTable, show
 from mechdesign.problem.domain import AXES, Domain
-from mechdesign.problem.locate import identifying_digits, rounded
+from mechdesign.problem.locate import identifying_digits, round_coordinate
 from mechdesign.sessions.rules import Clock
 from mechdesign.sessions.session import Account, Release
 from mechdesign.sessions.study.propose import DAYS, Point, Proposal
@@ -26,7 +26,9 @@ _LARGEST = 1e6  # larger odds are printed as powers of ten
 def show_release(release: Release, domain: Domain, *, as_json: bool) -> None:
     """Print the release in words or as JSON, coordinates to a tenth of a cell."""
     digits = identifying_digits(domain.points)
-    location = {axis: rounded(x, decimals) for axis, x, decimals in zip(AXES, release.location, digits, strict=False)}
+    location = {
+        axis: round_coordinate(x, decimals) for axis, x, decimals in zip(AXES, release.location, digits, strict=False)
+    }
     degrees: dict[str, float] = {}
     if domain.plane is not None:
         decimals = domain.plane.decimals(domain.spacing)

@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from mechdesign.base import interrupts
-from mechdesign.base.progress import compiled, note_compiling
+from mechdesign.base.progress import has_compiled_kernels, note_compiling
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
 from mechdesign.problem.metrics import Eikonal, Euclidean
@@ -30,7 +30,7 @@ _has_compiled = False
 def compile_kernels(program: Program, *, verbose: bool = False) -> None:
     """Compile the kernels of optimal programs and eikonal weights once; verbose, announce it."""
     global _has_compiled
-    if _has_compiled or compiled():
+    if _has_compiled or has_compiled_kernels():
         return
     if verbose:
         note_compiling()

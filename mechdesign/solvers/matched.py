@@ -30,7 +30,7 @@ from scipy.optimize import brentq
 
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.time_budget import TimeBudget
-from mechdesign.base.validation import check_epsilon, validated
+from mechdesign.base.validation import check_epsilon, validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError, SolverError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, max_log_ratio_of_doubles
@@ -85,7 +85,7 @@ class Matched(FrozenRecord):
     distance: float
 
 
-@validated
+@validate_call
 def match_distance(problem: DesignProblem, family: str | Family | TableOfEpsilon, distance: float) -> Matched:
     """The eps at which a family of mechanisms has an expected distance under the prior of a problem; some ten tables.
 
@@ -156,7 +156,7 @@ def find_crossing(
     return float(brentq(excess, low, high, xtol=accuracy)) if low < high else low
 
 
-@validated
+@validate_call
 def match_effective_epsilon(problem: DesignProblem, family: str | Family | TableOfEpsilon, level: float) -> Matched:
     """The eps at which a family of mechanisms has an effective epsilon over all pairs.
 

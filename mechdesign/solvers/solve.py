@@ -18,7 +18,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.progress import verbosely
 from mechdesign.base.registry import Registry
 from mechdesign.base.time_budget import TimeBudget
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.build import Extras, build_dataset
@@ -54,7 +54,7 @@ TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6
 _LEAST_TIME = 1e-9  # seconds that a search gets
 
 
-@validated
+@validate_call
 def solve(
     program: Program | DesignProblem,
     *,

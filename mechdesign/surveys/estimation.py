@@ -18,7 +18,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import as_numbers, positive, validated
+from mechdesign.base.validation import as_numbers, positive, validate_call
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.mechanism.views import probabilities
@@ -75,7 +75,7 @@ class _Rule:
     support: int | None = None
 
 
-@validated
+@validate_call
 def maximum_likelihood(
     counts: ArrayLike, mechanism: xr.Dataset | ArrayLike, *, gap: float = 1e-9
 ) -> DistributionEstimate:
@@ -115,7 +115,7 @@ def maximum_likelihood(
     )
 
 
-@validated
+@validate_call
 def expectation_maximization(
     counts: ArrayLike,
     mechanism: xr.Dataset | ArrayLike,
@@ -166,7 +166,7 @@ def expectation_maximization(
     )
 
 
-@validated
+@validate_call
 def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> DistributionEstimate:
     """Take the reports for the secrets: counts / N, without inverting the mechanism.
 

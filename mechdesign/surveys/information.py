@@ -22,7 +22,7 @@ import scipy.linalg
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import as_numbers, validated
+from mechdesign.base.validation import as_numbers, validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.mechanism.mechanism_file import stored_domain
@@ -43,7 +43,7 @@ def information(table: _Floats, truth: _Floats) -> _Floats:
     return np.asarray(scaled @ scaled.T)
 
 
-@validated
+@validate_call
 def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
     """The rank of a mechanism as a channel: the number of directions, from 1 to n, that reports transmit.
 
@@ -82,7 +82,7 @@ def criterion(table: _Floats, truth: _Floats, norm: _Floats) -> float:
     return float(np.trace(scipy.linalg.cho_solve(factor, norm)) - truth @ norm @ truth)
 
 
-@validated
+@validate_call
 def asymptotic_mse(
     mechanism: xr.Dataset | ArrayLike, problem: DesignProblem | None = None, *, truth: ArrayLike | None = None
 ) -> float:

@@ -143,7 +143,7 @@ def _maps(estimate: xr.Dataset, domain: Domain) -> list[dict[str, Any]]:
     if domain.size > _MOST_DRAWN or domain.kind == "nodes":
         return []
     p = estimate["distribution"].values
-    maps = [_map(domain, p, f"share of people at each {words_of(domain).reported}")]
+    maps = [_map(domain, p, f"share of people at each {words_of(domain).report_noun}")]
     if "area_of" in estimate:
         maps.append(_map(domain, estimate["share"].values[estimate["area_of"].values], "share of people in each area"))
     return maps
@@ -227,7 +227,7 @@ def _likeliest(estimate: xr.Dataset) -> dict[str, Any]:
     order = np.argsort(-p, kind="stable")[:MOST_LISTED].tolist()
     rows = [[str(u), f"{p[u]:.3g}"] for u in order]
     return {
-        "head": [words_of(stored_domain(estimate)).reported, "probability"],
+        "head": [words_of(stored_domain(estimate)).report_noun, "probability"],
         "rows": rows,
         "rest": len(p) - len(order),
     }

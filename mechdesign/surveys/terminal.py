@@ -144,13 +144,13 @@ def estimate_words(document: EstimateDocument) -> Iterator[Block]:
     )
     if not rows:
         many = _SECRETS[nouns.truth]
-        yield from _most_likely(document.cells, nouns.reported)
+        yield from _most_likely(document.cells, nouns.report_noun)
         yield method
         spatial = "--areas 2x2, or --areas districts.geojson for your own polygons,"
         files = spatial if nouns.truth == "position" else "--areas FILE.csv"
         yield (
             f"Reports do not identify single {many} well. Next: {files} gives shares of areas with intervals. "
-            f"-o FILE.csv keeps every {nouns.reported}."
+            f"-o FILE.csv keeps every {nouns.report_noun}."
         )
         return
     yield from _sentences(rows, attrs["confidence"])

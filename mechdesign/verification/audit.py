@@ -18,10 +18,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.labels import listed, words_of_rows
+from mechdesign.base.labels import join_labels, words_of_rows
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import as_numbers, validated
+from mechdesign.base.validation import as_numbers, validate_call
 from mechdesign.errors import InputError
 from mechdesign.mechanism.build import build_dataset
 from mechdesign.mechanism.certificate import breaches, max_log_ratio_of_doubles
@@ -98,7 +98,7 @@ class Audit(FrozenRecord):
         return asdict(self)
 
 
-@validated
+@validate_call
 def audit(
     table: str | Path | ArrayLike,
     problem: DesignProblem,
@@ -192,7 +192,7 @@ def audit_checked(
     )
 
 
-@validated
+@validate_call
 def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> xr.Dataset:
     """Repair a table into a certified mechanism, private for the metric of a problem.
 
@@ -245,7 +245,7 @@ def check_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normal
     else:
         words = words_of_rows(table)
         if words:
-            notes.append(f"Secrets are taken in the order of the table: {listed(words)}.")
+            notes.append(f"Secrets are taken in the order of the table: {join_labels(words)}.")
     rows = as_numbers(table, "table", problem.domain.points, problem.reports.points)
     _check_entries(rows, problem.domain.size)
     # Correctly rounded: a plain sum over many reports would itself deviate by more than rounding of the entries.

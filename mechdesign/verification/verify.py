@@ -19,12 +19,12 @@ import xarray as xr
 
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import loss_matrix, mechanism_loss
 from mechdesign.evaluation.protection import Protection, protection
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
-from mechdesign.mechanism.claim import check_claim, unproved
+from mechdesign.mechanism.claim import check_claim, proof_error
 from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.mechanism_file import MechanismFile, verification_errors
 from mechdesign.mechanism.storage import file_sha256, load
@@ -219,7 +219,7 @@ class FileKind:
     sampler: Callable[..., Any] | None = None
 
 
-@validated
+@validate_call
 def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
     """Rebuild and recompute all figures of a mechanism; faults are returned as reasons, with certified False.
 
@@ -288,7 +288,7 @@ def require_certified(mechanism: Any, *, on_progress: OnProgress = None) -> Veri
     """The verification of a mechanism; raises a VerificationError if it is not certified."""
     checked = verify(mechanism, on_progress=on_progress)
     if not checked.certified:
-        raise unproved(checked.reasons)
+        raise proof_error(checked.reasons)
     return checked
 
 

@@ -103,7 +103,7 @@ def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict
     """The kind and the bytes of a page of a mechanism that was verified."""
     arrays, mechanism = Arrays(), stored.mechanism
     for dim, most in (("place", MOST_PLACES), ("generator", MOST_GENERATORS)):
-        if stored.factored and mechanism.sizes.get(dim, 0) > most:
+        if stored.is_factored and mechanism.sizes.get(dim, 0) > most:
             raise InputError(
                 f"has more than {most:,} {dim}s, too many for a page",
                 field="page",
@@ -112,7 +112,7 @@ def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict
             )
     beside: dict[str, NDArray[Any]] = {}
     carried = None
-    if stored.factored:
+    if stored.is_factored:
         edges = stored.edges
         beside |= {"claim_tail": edges.tail, "claim_head": edges.head, "claim_length": edges.length}
     elif mechanism["mass"].size > MOST_MASSES:
@@ -127,7 +127,7 @@ def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict
         beside["degrees"] = degrees
     left_out = ("mass", "edge_tail", "edge_head", "edge_length") if carried is not None else ()
     contents: dict[str, Any] = {
-        "kind": "factors" if stored.factored else "table" if carried is None else "rows",
+        "kind": "factors" if stored.is_factored else "table" if carried is None else "rows",
         "attrs": {str(name): plain(value) for name, value in mechanism.attrs.items()},
         "arrays": {
             str(name): arrays.place(variable.values, **_unit(variable))
@@ -218,7 +218,7 @@ def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, A
         "sentence": headline(stored, checked),
         "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
         "unit": lengths(domain.unit),
-        "noun": words_of(domain).reported,
+        "noun": words_of(domain).report_noun,
         "loss_unit": loss_unit,
         "report_unit": lengths(stored.report_unit),
         "same_places": stored.same_places,
@@ -266,7 +266,7 @@ def _most_likely_places(stored: MechanismFile) -> dict[str, Any]:
     axes = ["x", "y", "z"][: points.shape[1]]
     level = mechanism["level"].values if "level" in mechanism else None
     head = [
-        words_of(stored.domain).reported,
+        words_of(stored.domain).report_noun,
         *axes,
         "prior",
         *(["level"] if level is not None else []),
@@ -286,6 +286,6 @@ def _most_likely_places(stored: MechanismFile) -> dict[str, Any]:
 
 
 def _losses(stored: MechanismFile, order: NDArray[np.int64]) -> NDArray[np.float64]:
-    if stored.factored:
+    if stored.is_factored:
         return np.asarray(stored.mechanism["row_loss"].values[order], float)
     return np.asarray((drawn_rows(stored.mechanism, order) * loss_matrix(stored.mechanism)[order]).sum(axis=1))

@@ -53,7 +53,7 @@ def packed(stored: MechanismFile, certificate: Certificate, about: dict[str, str
     mechanism = stored.mechanism
     header: dict[str, Any] = {
         "cells": domain.size,
-        "reports": domain.size if stored.factored else mechanism.sizes["report"],
+        "reports": domain.size if stored.is_factored else mechanism.sizes["report"],
         "claim": stored.claim,
         "cost": COST,
         "unit": domain.unit,
@@ -76,16 +76,16 @@ def packed(stored: MechanismFile, certificate: Certificate, about: dict[str, str
     if radii is not None:
         header["accuracy"] = SHARE
         arrays["accuracy"] = np.array(rounded_up(radii))
-    positions = None if stored.factored else stored.positions
+    positions = None if stored.is_factored else stored.positions
     if positions is not None:
         header["position_claim"] = str(mechanism.attrs["position_claim"])
         arrays["around"] = positions.around.astype(np.uint32)
-    if stored.factored:
+    if stored.is_factored:
         header |= _factor_numbers(stored)
         arrays |= _factors(stored)
     else:
         arrays |= _masses(mechanism["mass"].values)
-    return pack_container("factors" if stored.factored else "table", header, arrays, differences=DIFFERENCES)
+    return pack_container("factors" if stored.is_factored else "table", header, arrays, differences=DIFFERENCES)
 
 
 def _domain(domain: Domain) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from fixtures.forged_files import rewritten
 import mechdesign as md
 from mechdesign import baselines, save
 from mechdesign.errors import InputError
-from mechdesign.problem.locate import identifying_digits, place_at, rounded
+from mechdesign.problem.locate import identifying_digits, place_at, round_coordinate
 
 MASK = np.array([[True, True, True], [True, False, True]])
 RIVER = md.Domain.grid((2, 3), cell=(0.25, 1.5), unit="km", origin=(-0.25, 10.0), mask=MASK)
@@ -90,7 +90,7 @@ def test_digits_tell_cells_apart_and_no_more(cell: float, origin: float) -> None
     points = md.Domain.grid(7, cell=cell, unit="1", origin=origin).points
     (digits,) = identifying_digits(points)
     assert digits is not None
-    moved = np.array([rounded(x, digits) for x in points[:, 0]]) - points[:, 0]
+    moved = np.array([round_coordinate(x, digits) for x in points[:, 0]]) - points[:, 0]
     assert np.abs(moved).max() <= cell * (1 / 20 + 1e-9)
     assert 10.0 ** -(digits - 1) > cell / 10
 
@@ -98,7 +98,7 @@ def test_digits_tell_cells_apart_and_no_more(cell: float, origin: float) -> None
 def test_a_coordinate_that_all_places_share_is_left_alone() -> None:
     digits = identifying_digits(np.array([[1.0, 0.123456], [2.0, 0.123456]]))
     assert digits == (1, None)
-    assert rounded(0.123456, digits[1]) == 0.123456
+    assert round_coordinate(0.123456, digits[1]) == 0.123456
 
 
 def test_the_document(run) -> None:
@@ -251,7 +251,9 @@ def test_street_places_take_degrees(tmp_path, run) -> None:
 
 
 def test_zero_has_no_sign() -> None:
-    assert [str(rounded(value, kept)) for value, kept in ((-0.0, None), (-0.04, 1), (-3.0, -1), (-0.5, 1))] == [
+    assert [
+        str(round_coordinate(value, kept)) for value, kept in ((-0.0, None), (-0.04, 1), (-3.0, -1), (-0.5, 1))
+    ] == [
         "0.0",
         "0.0",
         "0.0",

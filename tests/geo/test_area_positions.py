@@ -149,7 +149,7 @@ def test_too_many_pairs_are_refused_with_a_cell_size():
 def probabilities_at(mechanism, places):
     """P(y|x) (b, m) at positions (b, 2) of a mechanism between positions, by the weights that are drawn with."""
     claim = md.Sampler(mechanism).certificate
-    cells, points = claim.positions.snapped(claim.domain, places)
+    cells, points = claim.positions.snap(claim.domain, places)
     across, upward = (spline_weights(points[:, axis]) for axis in (0, 1))
     weights = (across[:, :, None] * upward[:, None, :]).reshape(-1, 9)
     table, around = mechanism["mass"].values / 2.0**62, mechanism["around_row"].values

@@ -15,17 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.base.lock import locked
+from mechdesign.base.lock import hold_lock
 from mechdesign.errors import InputError
 
-refusing = partial(locked, field="work")
-waiting = partial(locked, field="budget", wait=True)
+refusing = partial(hold_lock, field="work")
+waiting = partial(hold_lock, field="budget", wait=True)
 BOTH = pytest.mark.parametrize("hold", [refusing, waiting], ids=["refusing", "waiting"])
 
 HOLD = """
 import signal, sys, pathlib
-from mechdesign.base.lock import locked
-with locked(pathlib.Path(sys.argv[1]), field="", wait=bool(sys.argv[2])):
+from mechdesign.base.lock import hold_lock
+with hold_lock(pathlib.Path(sys.argv[1]), field="", wait=bool(sys.argv[2])):
     print("held", flush=True)
     signal.pause()
 """
@@ -185,14 +185,14 @@ def test_the_file_of_a_later_holder_is_not_removed(path: Path, hold) -> None:
 
 FORKING = """
 import os, signal, sys, pathlib
-from mechdesign.base.lock import locked
+from mechdesign.base.lock import hold_lock
 path = pathlib.Path(sys.argv[1])
-with locked(path, field="", wait=True):
+with hold_lock(path, field="", wait=True):
     child = os.fork()
     if child == 0:
         signal.pause()
         os._exit(0)
-with locked(path, field="", wait=True):
+with hold_lock(path, field="", wait=True):
     os.kill(child, 9)
 """
 

@@ -96,7 +96,7 @@ def test_header_of_a_table_has_claim_and_figures(tmp_path):
     assert told.pop("table_sha256") == hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest()
     assert len(told.pop("content_sha256")) == 64
     sampler = Sampler(mechanism)
-    radii = [float(sampler.released(report).coords["accuracy"]) for report in range(5)]
+    radii = [float(sampler.label_report(report).coords["accuracy"]) for report in range(5)]
     assert told.pop("accuracy") == pytest.approx(radii, rel=0.01)
     assert told.pop("edge") == listed(mechanism, range(5))
     sizes = {"secrets": 5, "reports": 5, "edges": len(mechanism["edge_tail"])}

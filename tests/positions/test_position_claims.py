@@ -296,7 +296,7 @@ def test_positions_are_rounded_inside_their_cell():
     domain, rng = domain_of("holes"), np.random.default_rng(0)
     cells = rng.integers(domain.size, size=200)
     at = domain.points[cells] + rng.uniform(-1, 1, (200, 2)) * (1 - 1e-9)
-    found, points = Patches.snapped(domain, at)
+    found, points = Patches.snap(domain, at)
     assert (found == cells).all()
     assert (np.abs(points) <= HALF).all()
     back = domain.points[found] + points * domain.cell[0] / (2 * HALF)
@@ -332,7 +332,7 @@ def test_reports_have_spline_probabilities():
     assert drawn.secret_x.values.tolist() == at[:, 0].tolist()
     again = md.sample(mechanism, [3, 9], size, rng=5)
     assert (again.values[1] == drawn.values[1]).all()  # a secret is drawn at its centre
-    cells, points = Patches.snapped(domain_of("holes"), at)
+    cells, points = Patches.snap(domain_of("holes"), at)
     for k in range(2):
         weights = np.outer(*(step_weights(points[k]) / 2.0**33)).ravel()
         expected = weights @ (mass[found.around[cells[k]]] / float(ROW_SUM))

@@ -49,7 +49,7 @@ def test_raster_repeats_its_outermost_nodes():
 
 @pytest.mark.parametrize(("raster", "sizes"), [(FLAT, (6.0, 10.0)), (DEEP, (6.0, 10.0, 2.0))], ids=["flat", "deep"])
 def test_stretched_cells_fill_the_sizes(raster, sizes):
-    moved = raster.stretched(*sizes, unit="km")
+    moved = raster.stretch(*sizes, unit="km")
     assert moved.unit == "km"
     assert np.array_equal(moved.values, raster.values)
     for nodes, size in zip(moved.axes, sizes, strict=True):
@@ -60,7 +60,7 @@ def test_stretched_cells_fill_the_sizes(raster, sizes):
 def test_a_raster_is_stretched_along_all_of_its_axes():
     for raster, sizes in ((FLAT, (1.0,)), (FLAT, (1.0, 1.0, 1.0)), (DEEP, (1.0, 1.0))):
         with pytest.raises(InputError, match="one size per axis") as caught:
-            raster.stretched(*sizes)
+            raster.stretch(*sizes)
         assert caught.value.field == "raster"
 
 

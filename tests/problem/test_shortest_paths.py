@@ -42,7 +42,7 @@ def test_edges_go_both_ways_and_scale():
     matrix = edges.matrix(3)
     assert sp.issparse(matrix)
     assert matrix.toarray().tolist() == [[0, 0, 1], [0, 0, 3], [1, 3, 0]]
-    assert edges.scaled(0.5).length.tolist() == [0.5, 1.5]
+    assert edges.scale(0.5).length.tolist() == [0.5, 1.5]
 
 
 def test_parts_are_counted():

@@ -106,16 +106,16 @@ def test_hard_links_are_refused_until_one_is_left(path: Path) -> None:
 
 
 def test_a_ledger_that_another_process_makes_meanwhile_stands(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    locked = ledger.PrivateLedger.locked
+    hold_lock = ledger.PrivateLedger.hold_lock
 
     @contextlib.contextmanager
     def late(self: ledger.PrivateLedger[Paid]) -> Iterator[None]:
         self.write(Paid(limit=Fraction(9)))
-        with locked(self):
+        with hold_lock(self):
             yield
 
     with monkeypatch.context() as patched:
-        patched.setattr(ledger.PrivateLedger, "locked", late)
+        patched.setattr(ledger.PrivateLedger, "hold_lock", late)
         with pytest.raises(InputError, match="exists already"):
             md.sessions.Budget.create(path, limit=1)
     assert md.sessions.Budget(path=path).limit == 9

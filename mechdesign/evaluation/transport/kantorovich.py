@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import as_numbers, refuse_entries, validated
+from mechdesign.base.validation import as_numbers, refuse_entries, validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.transport.ground import Ground
 from mechdesign.evaluation.transport.program import excess
@@ -63,7 +63,7 @@ class Kantorovich(FrozenRecord):
     method: str
 
 
-@validated
+@validate_call
 def kantorovich(
     p: ArrayLike,
     q: ArrayLike,

@@ -12,7 +12,7 @@ from mechdesign.mechanism.accuracy import rounded_up
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.output.text_tables import Block, Note, TextTable
 from mechdesign.problem.domain import AXES
-from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse_degrees, rounded
+from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse_degrees, round_coordinate
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import file_kind
 
@@ -59,7 +59,7 @@ def sample_document(
         drawn = sampler.sample(secret, count, at=at, rng=seed)
     axes = [a for a in AXES if f"report_{a}" in drawn.coords]
     coordinates = {
-        f"report_{axis}": [rounded(x, places) for x in np.ravel(drawn[f"report_{axis}"].values).tolist()]
+        f"report_{axis}": [round_coordinate(x, places) for x in np.ravel(drawn[f"report_{axis}"].values).tolist()]
         for axis, places in zip(axes, identifying_digits(placed), strict=True)
     }
     if longitude is not None:
@@ -67,7 +67,7 @@ def sample_document(
         east_north = np.column_stack(domain.plane.backward(placed[np.ravel(drawn.values)]))
         to_a_tenth = domain.plane.decimals(domain.spacing)  # of a cell, or of the least distance of two places
         for name, values in zip(("report_longitude", "report_latitude"), east_north.T.tolist(), strict=True):
-            coordinates[name] = [rounded(x, to_a_tenth) for x in values]
+            coordinates[name] = [round_coordinate(x, to_a_tenth) for x in values]
     return {
         "reports": np.ravel(drawn.values).tolist(),
         **coordinates,

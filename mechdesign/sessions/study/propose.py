@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import check_whole, positive, validated
+from mechdesign.base.validation import check_whole, positive, validate_call
 from mechdesign.errors import SizeError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
@@ -83,7 +83,7 @@ class Proposal(FrozenRecord):
         return next(point for point in self.points if point.total == self.limit)
 
 
-@validated
+@validate_call
 def propose(
     domain: Domain,
     *,

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import check_whole, validated
+from mechdesign.base.validation import check_whole, validate_call
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.sessions.home_away import HomeAway, jumping
@@ -70,7 +70,7 @@ class Trajectories(FrozenRecord):
         return self.places.shape[2]
 
 
-@validated
+@validate_call
 def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: int, late: float = 0.0) -> Trajectories:
     """Draw synthetic days; one seed draws the same people and days at every number of ticks.
 
@@ -171,7 +171,7 @@ def _positions(when: _Floats, where: _Floats, at: _Floats) -> _Floats:
     return points
 
 
-@validated
+@validate_call
 def fit_home_away(seen: Trajectories) -> HomeAway:
     """The model of everybody whose days are given.
 

@@ -29,7 +29,7 @@ import numpy as np
 import scipy.linalg
 import xarray as xr
 
-from mechdesign.base.validation import validated
+from mechdesign.base.validation import validate_call
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.hashing import seal
@@ -60,7 +60,7 @@ DIAGNOSIS = Schema(
 DENSE = 5000  # secrets up to which K is factorised: 200 MB twice, some seconds
 
 
-@validated
+@validate_call
 def diagnosis(problem: DesignProblem) -> xr.Dataset:
     """The negative weights of the eikonal weight system of a problem, solved and as the curvature rule predicts them.
 
