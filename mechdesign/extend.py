@@ -4,8 +4,8 @@
   reads numbers of files: `described = (("epsilon", finite),)`
 * loss: a `Loss` with `matrix` and `unit`; `LOSSES[name] = MyLoss()`
 * closed form: a function from a problem to `closed_form_mechanism(...)`; `BASELINES[name] = function`
-* program: a `Program` with `statement`; `SOLVERS[name] = Entry(program, solve)`; solve takes the
-  program and `Targets`, reports `Progress`, and returns a `Design`
+* program: a `Program` with `statement`; `SOLVERS[name] = ProgramSpec(program, solve)`; solve takes the
+  program and `Targets`, reports `Progress`, and returns a `SolveResult`
 * export format: `FORMATS[suffix] = Format(write=...)`
 
 Once registered, an entry works in every command and file format; reading such a file needs it again. `repair` makes a
@@ -27,8 +27,8 @@ from mechdesign.problem.metric import Metric
 from mechdesign.problem.metrics import METRICS
 from mechdesign.programs.program import Program
 from mechdesign.programs.statements import expected_loss, lipschitz, simplex
-from mechdesign.solvers.result import Design, Progress, Targets
-from mechdesign.solvers.solve import SOLVERS, Entry
+from mechdesign.solvers.result import Progress, SolveResult, Targets
+from mechdesign.solvers.solve import SOLVERS, ProgramSpec
 
 __all__ = [
     "BASELINES",
@@ -36,14 +36,14 @@ __all__ = [
     "LOSSES",
     "METRICS",
     "SOLVERS",
-    "Design",
     "Edges",
-    "Entry",
     "Format",
     "Loss",
     "Metric",
     "Program",
+    "ProgramSpec",
     "Progress",
+    "SolveResult",
     "Targets",
     "closed_form_mechanism",
     "expected_loss",

@@ -80,7 +80,7 @@ class Dictionary(md.extend.Program):
         return {"source_sets": len(self.sets), "largest_source_set": max(map(len, self.sets))}
 
 
-def solve_dictionary(program: Dictionary, targets: md.extend.Targets) -> md.extend.Design:
+def solve_dictionary(program: Dictionary, targets: md.extend.Targets) -> md.extend.SolveResult:
     """Solve the linear program of the weights, and repair its table."""
     problem = program.problem
     scale = problem.domain.size / (problem.constant_loss or 1.0)
@@ -92,10 +92,10 @@ def solve_dictionary(program: Dictionary, targets: md.extend.Targets) -> md.exte
         raise md.errors.InfeasibleError(message, field="sources")
     own = np.exp(-problem.distances) if problem.reports is problem.domain else None
     table = program.table(np.maximum(solution.x, 0.0))
-    return md.extend.Design(mass=md.extend.repair(table, problem.edges, problem.weighted_loss, own))
+    return md.extend.SolveResult(mass=md.extend.repair(table, problem.edges, problem.weighted_loss, own))
 
 
-ENTRY = md.extend.Entry(program=Dictionary, solve=solve_dictionary, closes_gap=False)
+ENTRY = md.extend.ProgramSpec(program=Dictionary, solve=solve_dictionary, closes_gap=False)
 
 
 def main() -> None:

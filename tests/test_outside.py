@@ -21,13 +21,13 @@ from mechdesign.extend import (
     LOSSES,
     METRICS,
     SOLVERS,
-    Design,
     Edges,
-    Entry,
     Format,
     Loss,
     Metric,
     Program,
+    ProgramSpec,
+    SolveResult,
     closed_form_mechanism,
     expected_loss,
     finite,
@@ -89,7 +89,7 @@ def solve_truthful(program, targets):
     statement = program.statement()
     statement.solve(solver=cp.HIGHS)
     (table,) = statement.variables()
-    return Design(mass=repair(table.value, program.problem.edges, program.problem.weighted_loss))
+    return SolveResult(mass=repair(table.value, program.problem.edges, program.problem.weighted_loss))
 
 
 def halves(problem):
@@ -107,7 +107,7 @@ def outside(monkeypatch):
     monkeypatch.setitem(METRICS, "ladder", Ladder)
     monkeypatch.setitem(LOSSES, "capped", Capped())
     monkeypatch.setitem(BASELINES, "halves", halves)
-    monkeypatch.setitem(SOLVERS, Truthful.name, Entry(program=Truthful, solve=solve_truthful, closes_gap=False))
+    monkeypatch.setitem(SOLVERS, Truthful.name, ProgramSpec(program=Truthful, solve=solve_truthful, closes_gap=False))
     monkeypatch.setitem(FORMATS, ".lines", Format(write=write_lines))
     domain = md.Domain.grid(5, cell=1.0, unit="km")
     return md.DesignProblem(domain=domain, metric=Ladder(step=0.4), prior=md.priors.uniform(domain), loss=Capped())

@@ -45,7 +45,7 @@ from mechdesign.programs.optimal import Optimal
 from mechdesign.solvers.choose import PoolSolver
 from mechdesign.solvers.cone.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.eikonal.row_sum_budget import used_slack
-from mechdesign.solvers.result import Design, Stop, Targets, counter, reporter
+from mechdesign.solvers.result import SolveResult, Stop, Targets, counter, reporter
 
 _BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
 LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
@@ -113,7 +113,7 @@ def makes_table(problem: DesignProblem) -> bool:
     return problem.domain.size <= LARGEST_TABLE or problem.loss.code is None
 
 
-def solve_pool(program: Optimal, targets: Targets) -> Design | xr.Dataset:
+def solve_pool(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
     """The mechanism of an optimal program, certified, with a proved bound; see the module docstring.
 
     `stopped` is "gap" (the rounds ended as the gap was in sight), "rounds" (all done, or no ray that the pool lacks),
@@ -159,7 +159,7 @@ class ColumnPool(PoolSolver):
     def needs_closed_form(self, problem: DesignProblem) -> bool:
         return problem.domain.size <= LARGEST_TABLE
 
-    def solve(self, program: Optimal, targets: Targets) -> Design | xr.Dataset:
+    def solve(self, program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
         return solve_pool(program, targets)
 
 
@@ -387,10 +387,10 @@ class PoolRun:
         return float(np.mean(used_slack(edges, np.log(sums)) / edges.length))
 
 
-def _table_design(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> Design:
+def _table_design(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> SolveResult:
     mass = repair(table, problem.edges, problem.weighted_loss)
     loss = total_cost(mass, problem.weighted_loss)
     pricer = ConePricer.of(problem)
     bounds = [homogeneous_bound(pricer, problem.weighted_loss, dual, loss=loss) for dual in duals]
     best = max(bounds, key=lambda bound: bound.value)
-    return Design(mass=mass, loss=loss, dual=best.dual, lower_bound=best.value, stopped=Stop(stopped))
+    return SolveResult(mass=mass, loss=loss, dual=best.dual, lower_bound=best.value, stopped=Stop(stopped))

@@ -44,7 +44,7 @@ from mechdesign.output.own_mechanisms import InputMechanisms, input_mechanisms
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.result import Design, Targets
+from mechdesign.solvers.result import SolveResult, Targets
 from mechdesign.solvers.solve import TABLES, check_targets
 
 SWEEP = Schema(
@@ -160,7 +160,7 @@ def sweep(
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a sweep")
     mine = input_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
     points: list[CurvePoint] = []
-    start: Design | None = None
+    start: SolveResult | None = None
     with verbosely(verbose, problem.name, None) as report:
         for number, scale in enumerate(reversed(scales), 1):
             if report is not None:
@@ -225,7 +225,7 @@ def printed_losses(point: CurvePoint) -> list[str]:
     return losses
 
 
-def _solve(problem: DesignProblem, start: Design | None, *, gap: float, time_limit: float) -> Design:
+def _solve(problem: DesignProblem, start: SolveResult | None, *, gap: float, time_limit: float) -> SolveResult:
     """The optimal design, or the best closed form; `start` is that of the scale before, None for the first."""
     started = time.monotonic()
     floor = best_closed_form(problem, deadline=started + time_limit)
@@ -243,7 +243,7 @@ def _check_scales(scales: Sequence[float]) -> list[float]:
 
 
 def _point(
-    problem: DesignProblem, scale: float, design: Design, gap: float, mine: Mapping[str, xr.Dataset]
+    problem: DesignProblem, scale: float, design: SolveResult, gap: float, mine: Mapping[str, xr.Dataset]
 ) -> CurvePoint:
     """The figures at one scale. `problem` has the scaled metric; effective scales are of the metric at scale 1."""
     cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)

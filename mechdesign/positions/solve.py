@@ -57,8 +57,8 @@ from mechdesign.problem.position_loss import position_cost
 from mechdesign.programs.near_pairs import near_edges
 from mechdesign.solvers.cone.pricing import sum_down
 from mechdesign.solvers.optimal_bound import BOUND_ENDS
-from mechdesign.solvers.result import Design, Stop, Targets, reporter
-from mechdesign.solvers.solve import Entry
+from mechdesign.solvers.result import SolveResult, Stop, Targets, reporter
+from mechdesign.solvers.solve import ProgramSpec
 from mechdesign.verification.verify import AGREE, figure_differences
 
 Array = NDArray[np.float64]
@@ -70,7 +70,7 @@ _PRICE_GAP = 5e-4  # relative, of the bound between centres: prices are printed 
 _BOUNDED = "the program of cones: no other spline within them does better"
 
 
-def solve_positions(program: Positions, targets: Targets) -> Design:
+def solve_positions(program: Positions, targets: Targets) -> SolveResult:
     """The optimal program between positions to a relative gap, certified between any two positions at the metric.
 
     By the method "columns", the weights are the cheapest to that gap. bound=False leaves out the bound between centres.
@@ -90,7 +90,7 @@ def solve_positions(program: Positions, targets: Targets) -> Design:
     objective = total_cost(mass, program.cost)
     if complete and targets.bound is not False:
         parameters |= _price(program, objective, targets.gap, started, deadline)
-    return Design(
+    return SolveResult(
         mass=mass,
         loss=objective,
         objective=objective,
@@ -293,7 +293,7 @@ def check_positions(stored: MechanismFile, program: Positions) -> tuple[list[str
     return reasons, bool(mechanism.attrs["lower_bound"] <= bound + AGREE * max(abs(bound), 1e-300))
 
 
-ENTRY = Entry(
+ENTRY = ProgramSpec(
     program=Positions,
     solve=solve_positions,
     methods=METHODS,

@@ -34,7 +34,7 @@ from mechdesign.solvers.blocks import InteriorPoint, solve_blocks
 from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, homogeneous_bound
 from mechdesign.solvers.incumbent import Certified, Incumbent
 from mechdesign.solvers.lp.restricted import RestrictedProgram, restrict
-from mechdesign.solvers.result import Design, Stop
+from mechdesign.solvers.result import SolveResult, Stop
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,13 +226,13 @@ class BlockSearch:
                 raise DesignError("the repaired table breaks a cap: use a larger share", field="constraints")
         self.incumbent.try_table(Certified(mass, np.zeros(0), total_cost(mass, self.cost)))
 
-    def design(self, stopped: Stop) -> Design:
+    def design(self, stopped: Stop) -> SolveResult:
         """The best table and its bound, 0 without one. Raises: SolverError without a table."""
         incumbent, bound = self.incumbent, self.incumbent.bound
         if incumbent.mass is None:
             raise SolverError("stopped before any table was certified: allow more time", field="time_limit")
         multipliers = np.zeros(0) if bound is None else bound.multipliers
-        return Design(
+        return SolveResult(
             mass=incumbent.mass,
             objective=incumbent.objective,
             objective_of=self.program.objective_of,
@@ -245,6 +245,6 @@ class BlockSearch:
 
 
 def design_fields(limits: ProgramRows, rows: RowNumbers, multipliers: NDArray[np.float64]) -> dict[str, Any]:
-    """The fields of a `Design` for rows with multipliers (k,)."""
+    """The fields of a `SolveResult` for rows with multipliers (k,)."""
     variables, merged = limits.file_fields(rows, multipliers)
     return {"row_variables": {name: values for name, values in variables.items() if len(values)}, "multipliers": merged}

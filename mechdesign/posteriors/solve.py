@@ -21,7 +21,7 @@ from mechdesign.solvers.cone.pricing import best_bound
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.incumbent import Incumbent
 from mechdesign.solvers.limits import LimitSolver
-from mechdesign.solvers.result import Design, Targets, reporter
+from mechdesign.solvers.result import SolveResult, Targets, reporter
 
 
 class PosteriorLimits(LimitSolver):
@@ -32,7 +32,7 @@ class PosteriorLimits(LimitSolver):
         limits = [limit for limit in self.program.limits if isinstance(limit, DiscConstraint)]
         return ProgramRows([caps for limit in limits for caps in limit.caps(self.program.problem)])
 
-    def solve(self, targets: Targets) -> Design:
+    def solve(self, targets: Targets) -> SolveResult:
         limits = self.rows
         if self.program.convex_inequalities:
             raise InputError(
@@ -57,7 +57,7 @@ class PosteriorLimits(LimitSolver):
     def stored_rows(self, mechanism: xr.Dataset) -> SideRows | None:
         return self.rows.stored_rows(mechanism)
 
-    def _solve_beside(self, others: SideRows, search: BlockSearch, targets: Targets) -> Design:
+    def _solve_beside(self, others: SideRows, search: BlockSearch, targets: Targets) -> SolveResult:
         n, reports = search.cost.shape
         for _ in range(OPTIONS.rounds):
             tightened = self.rows.side_rows(search.rows, reports, search.tighter)
@@ -77,7 +77,7 @@ class PosteriorLimits(LimitSolver):
             remedy="use a larger share",
         )
 
-    def _with_bound(self, design: Design, others: SideRows, search: BlockSearch) -> Design:
+    def _with_bound(self, design: SolveResult, others: SideRows, search: BlockSearch) -> SolveResult:
         assert design.multipliers is not None
         n, reports = search.cost.shape
         rows = stack_rows([others, self.rows.side_rows(search.rows, reports)], n * reports)

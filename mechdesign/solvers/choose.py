@@ -53,7 +53,7 @@ from mechdesign.programs.optimal import Optimal
 from mechdesign.solvers.cone.pricing import has_many_pairs
 from mechdesign.solvers.lp.full import MOST_ROWS, count_rows
 from mechdesign.solvers.lp.highs import Method
-from mechdesign.solvers.result import Design, Targets
+from mechdesign.solvers.result import SolveResult, Targets
 
 MethodName = Literal["highs", "columns", "blocks", "pool"]  # of the optimal program, as users name them
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
@@ -85,7 +85,7 @@ class PoolSolver(Protocol):
     def needs_closed_form(self, problem: DesignProblem) -> bool:
         """True if the result is small enough to compare closed forms with it."""
 
-    def solve(self, program: Optimal, targets: Targets) -> Design | xr.Dataset:
+    def solve(self, program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
         """The result for a program; the mechanism itself if it is not a table."""
 
 

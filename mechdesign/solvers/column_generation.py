@@ -52,7 +52,7 @@ from mechdesign.solvers.cone.tree_simplex import Effort
 from mechdesign.solvers.cone.warm_pricing import Proof, WarmPricer
 from mechdesign.solvers.incumbent import Incumbent, Task, plain_bound
 from mechdesign.solvers.masters import BoxMaster, Columns, TrustRegionRule, VertexMaster
-from mechdesign.solvers.result import Design, Stop
+from mechdesign.solvers.result import SolveResult, Stop
 
 Vector = NDArray[np.float64]
 
@@ -326,7 +326,7 @@ class DesignOptions:
 
 # A design for an effective cost (n, m) to a gap, in seconds, from a start, with multipliers (n,) of its row sums; None
 # where a constant report costs no more than any table.
-DesignOracle = Callable[[Vector, float, float, Design | None], tuple[Design, Vector] | None]
+DesignOracle = Callable[[Vector, float, float, SolveResult | None], tuple[SolveResult, Vector] | None]
 
 
 class DesignGeneration(MixtureGeneration):
@@ -337,7 +337,7 @@ class DesignGeneration(MixtureGeneration):
         self.options, self.oracle, self.max_rounds = options, oracle, options.max_rounds
         self.stall, self.radius = StallRule(options.stall_rounds), options.radius
         self.multipliers = project_dual(np.ones(task.rows.size), task.rows.share)
-        self.design: Design | None = None
+        self.design: SolveResult | None = None
         self.has_better_bound = False
 
     def advance(self, incumbent: Incumbent, budget: TimeBudget) -> bool:

@@ -26,7 +26,7 @@ from mechdesign.solvers.cone.pricing import CoupledBound
 from mechdesign.solvers.coupled import coupled_design, solve_coupled, task_of
 from mechdesign.solvers.incumbent import Certified, Incumbent, Task
 from mechdesign.solvers.limits import limit_solver
-from mechdesign.solvers.result import Design, Stop, Targets, reporter, with_gap_name
+from mechdesign.solvers.result import SolveResult, Stop, Targets, reporter, with_gap_name
 from mechdesign.solvers.tangents import tangent_rows, value_of
 
 
@@ -50,7 +50,7 @@ _SHOWN = 300  # characters of inequalities in an error
 _Table = NDArray[np.float64]
 
 
-def solve_constrained(program: Constrained, targets: Targets) -> Design:
+def solve_constrained(program: Constrained, targets: Targets) -> SolveResult:
     """Solve by the solver of claimed limits if there are any, else by `solve_coupled`.
 
     Inequalities beyond side rows add the statement, and tangents for the bound. Raises InputError if no solver accepts
@@ -79,7 +79,7 @@ def solve_constrained(program: Constrained, targets: Targets) -> Design:
     return coupled_design(incumbent, relaxed.objective_of, stopped)
 
 
-def _bound_of(task: Task, design: Design) -> CoupledBound:
+def _bound_of(task: Task, design: SolveResult) -> CoupledBound:
     assert design.multipliers is not None
     return CoupledBound(value=design.lower_bound, dual=design.dual, multipliers=design.multipliers, folded=task.cost)
 
@@ -151,13 +151,13 @@ class _Tangents:
             point = self._first_infeasible(coupled.mass / float(ROW_SUM))
         return Stop.PRECISION
 
-    def _record(self, coupled: Design) -> None:
+    def _record(self, coupled: SolveResult) -> None:
         assert coupled.objective is not None
         self.incumbent.record_bound(_bound_of(self.task, coupled))
         if _largest_value(self.program, coupled.mass / float(ROW_SUM)) <= -self.margin / 2:
             self.incumbent.try_table(Certified(coupled.mass, np.zeros(0), coupled.objective))
 
-    def _with_tangents_at(self, point: _Table) -> Design | None:
+    def _with_tangents_at(self, point: _Table) -> SolveResult | None:
         """The coupled program with further tangents; None without a table or time."""
         table, inequalities, rng = self.program.table, self.program.convex_inequalities, self.rng
         try:

@@ -34,7 +34,7 @@ from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, anchor_bou
 from mechdesign.solvers.incumbent import FIRST_MARGIN, Incumbent, Route, Task, run_routes
 from mechdesign.solvers.lp.full import require_whole
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.result import Design, Stop, Targets, reporter
+from mechdesign.solvers.result import SolveResult, Stop, Targets, reporter
 from mechdesign.solvers.routes import RayRoute, WholeRoute
 
 _RAY_SHARE = 0.5  # of the time limit for rays, where the whole program can follow; a guess
@@ -60,8 +60,8 @@ def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
 
 
 def design_of_cost(
-    task: Task, folded: NDArray[np.float64], gap: float, time_limit: float, start: Design | None = None
-) -> tuple[Design, NDArray[np.float64]] | None:
+    task: Task, folded: NDArray[np.float64], gap: float, time_limit: float, start: SolveResult | None = None
+) -> tuple[SolveResult, NDArray[np.float64]] | None:
     """The optimal design for an effective cost (n, m), and multipliers (n,); None if a constant report is optimal."""
     # A loss is not negative: the least entry of every row is subtracted here, and added to the multipliers.
     least = folded.min(axis=1)
@@ -106,7 +106,7 @@ class DesignRoute:
         return generate(generation, incumbent, budget.within(self.share) if self.share < 1 else budget)
 
 
-def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = None) -> Design:
+def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = None) -> SolveResult:
     """Solve a coupled program, or one of other side rows.
 
     Raises InfeasibleError if the constraints are proved to contradict each other, and else, without a certified table,
@@ -132,11 +132,11 @@ def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = No
     return coupled_design(incumbent, program.objective_of, Stop.GAP if incumbent.is_close else stopped)
 
 
-def coupled_design(incumbent: Incumbent, objective_of: str, stopped: Stop) -> Design:
+def coupled_design(incumbent: Incumbent, objective_of: str, stopped: Stop) -> SolveResult:
     """The best table of a coupled program and its bound."""
     assert incumbent.mass is not None
     assert incumbent.bound is not None
-    return Design(
+    return SolveResult(
         mass=incumbent.mass,
         objective=incumbent.objective,
         objective_of=objective_of,

@@ -17,7 +17,7 @@ from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import SideRows
-from mechdesign.solvers.result import Design, Targets
+from mechdesign.solvers.result import SolveResult, Targets
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -27,7 +27,7 @@ class LimitSolver(ABC):
     program: Constrained
 
     @abstractmethod
-    def solve(self, targets: Targets) -> Design:
+    def solve(self, targets: Targets) -> SolveResult:
         """A certified table that satisfies all limits, with its bound and `row_variables`."""
 
     @abstractmethod

@@ -50,7 +50,7 @@ from mechdesign.programs.matched import (
 )
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
 from mechdesign.solvers.optimal import solve_optimal
-from mechdesign.solvers.result import Design, Progress, Stop, Targets
+from mechdesign.solvers.result import Progress, SolveResult, Stop, Targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +226,7 @@ def effective_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | 
     return max_log_ratio(mechanism["mass"].values, problem.edges).value * level
 
 
-def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
+def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> SolveResult:
     """Enclose the least eps to about twice the gap, or the excess of the graph metric if that is larger.
 
     The design is certified over all pairs at claimed_epsilon, in nats per unit; its loss is the expected distance. No
@@ -246,7 +246,7 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> Design:
     # Pricing is much cheaper than the designs that follow where it proves nothing.
     excluded = search.level_excluded_by_pricing(level, design) or search.level_excluded_by_designs(level, design)
     mass, epsilon, share = _mixed_with_constant(program, design, level * program.excess)
-    return Design(
+    return SolveResult(
         problem=program.at(epsilon),
         mass=mass,
         loss=total_cost(mass, program.at(epsilon).weighted_loss),
@@ -266,7 +266,7 @@ class MatchedSearch:
     budget: TimeBudget
     on_progress: Callable[[Progress], None] | None = None
     tried: list[tuple[float, float]] = field(default_factory=list)
-    nearest: tuple[float, Design] | None = None
+    nearest: tuple[float, SolveResult] | None = None
 
     def run(self) -> Stop:
         target = self.program.target
@@ -286,7 +286,7 @@ class MatchedSearch:
             level *= float((target * (1 - self.gap / 2) / design.loss) ** (-1 / self.power))
         return Stop.PRECISION
 
-    def _design_at(self, level: float, start: Design | None) -> Design:
+    def _design_at(self, level: float, start: SolveResult | None) -> SolveResult:
         targets = Targets(gap=self.gap, time_limit=self.budget.remaining(), on_progress=self.on_progress)
         return solve_optimal(self.program.at(level, graph=True), targets, start=start)
 
@@ -299,7 +299,7 @@ class MatchedSearch:
         least, most = _OPTIONS.power
         return min(max((first_loss - last_loss) / (last_level - first_level), least), most)
 
-    def level_excluded_by_pricing(self, level: float, design: Design) -> float | None:
+    def level_excluded_by_pricing(self, level: float, design: SolveResult) -> float | None:
         """A level at which the multipliers of a design at another level prove a bound above the target."""
         target, trial = self.program.target, level
         for _ in range(_OPTIONS.max_pricings):
@@ -313,7 +313,7 @@ class MatchedSearch:
             trial *= bound / (target * (1 + _OPTIONS.bound_margin))
         return None
 
-    def level_excluded_by_designs(self, level: float, design: Design) -> float | None:
+    def level_excluded_by_designs(self, level: float, design: SolveResult) -> float | None:
         """A level whose design has a bound above the target."""
         target = self.program.target
         for _ in range(_OPTIONS.max_designs):
@@ -335,7 +335,7 @@ def _first_level(program: MatchedOptimal) -> float:
 
 
 def _mixed_with_constant(
-    program: MatchedOptimal, design: Design, epsilon: float
+    program: MatchedOptimal, design: SolveResult, epsilon: float
 ) -> tuple[NDArray[np.uint64], float, float]:
     """A design mixed with the constant report up to the target (2): mass, level over all pairs, its share."""
     problem = program.at(epsilon)

@@ -16,13 +16,13 @@ from mechdesign.solvers.choose import Attempt, optimal_attempts, whole_trials
 from mechdesign.solvers.cone.pricing import ConePricer, anchor_bound, anchor_multipliers
 from mechdesign.solvers.cost_model import TIME_MODEL
 from mechdesign.solvers.incumbent import Certified, Incumbent, Route, Task, plain_bound, run_routes
-from mechdesign.solvers.result import Design, Stop, Targets, reporter
+from mechdesign.solvers.result import SolveResult, Stop, Targets, reporter
 from mechdesign.solvers.routes import BlockRoute, BoxRoute, RayRoute, WholeRoute
 
 
 def solve_optimal(
-    problem: DesignProblem, targets: Targets, *, start: Design | None = None, floor: ClosedForm | None = None
-) -> Design:
+    problem: DesignProblem, targets: Targets, *, start: SolveResult | None = None, floor: ClosedForm | None = None
+) -> SolveResult:
     """The best certified table of the optimal program; `stopped` is GAP, TIME, INTERRUPT or PRECISION.
 
     start: a design for a multiple of the same metric, whose cuts are the first. floor: a closed form, the first table.
@@ -75,7 +75,7 @@ def optimal_task(problem: DesignProblem) -> Task:
     )
 
 
-def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop, *, ends: float) -> Design:
+def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop, *, ends: float) -> SolveResult:
     """The result; pricing for a last bound ends at `ends`."""
     if incumbent.mass is None:
         half = np.exp(-task.pricer.distance.T / 2)
@@ -89,7 +89,7 @@ def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop,
             incumbent.record_bound(plain_bound(task, *anchor_multipliers(task.pricer, task.cost)))
     assert incumbent.mass is not None
     assert incumbent.bound is not None
-    return Design(
+    return SolveResult(
         mass=incumbent.mass,
         loss=incumbent.objective,
         dual=incumbent.bound.dual,

@@ -27,7 +27,7 @@ from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.lp.highs import solve_linear_program
 from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.optimal_bound import TABLE_ENDS, optimal_lower_bound
-from mechdesign.solvers.result import Design, Targets
+from mechdesign.solvers.result import SolveResult, Targets
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ class _Columns:
         return weights
 
 
-def solve_query(program: QueryWeights, targets: Targets) -> Design:
+def solve_query(program: QueryWeights, targets: Targets) -> SolveResult:
     """Solve, repair, certify; the lower bound on the optimal program only if n m is at most 20,000.
 
     Cost: k searches and a few linear programs of k variables, 20 s for 40,000 places with 20 labels. Memory: the kernel
@@ -115,10 +115,12 @@ def solve_query(program: QueryWeights, targets: Targets) -> Design:
     interrupts.hold()
     mass = repair(np.maximum(search.table, 0.0), problem.edges, problem.weighted_loss)
     if mass.size > OPTIONS.priced:
-        return Design(mass=mass, parameters=parameters)
+        return SolveResult(mass=mass, parameters=parameters)
     duals = (search.row_multipliers(), _border_multipliers(program))
     bound = optimal_lower_bound(problem, duals, mass=mass, targets=targets, started=started)
-    return Design(mass=mass, dual=bound.dual, lower_bound=bound.value, stopped=bound.stopped, parameters=parameters)
+    return SolveResult(
+        mass=mass, dual=bound.dual, lower_bound=bound.value, stopped=bound.stopped, parameters=parameters
+    )
 
 
 class _ConstraintSearch:

@@ -1,4 +1,4 @@
-"""Design, Stop, Status, Targets and Progress: the result of a solver, why it ended, its targets, and its state."""
+"""SolveResult, Stop, Status, Targets and Progress: the result of a solver, why it ended, its targets, and its state."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Targets:
     time_limit : float
         Seconds.
     method : str
-        One of those of the program's `Entry`.
+        One of those of the program's `ProgramSpec`.
     on_progress : callable
         Called with a `Progress`.
     bound : bool
@@ -196,7 +196,7 @@ class Targets:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Design:
+class SolveResult:
     """The result of a solver: an integer table, its proved bound and its origin.
 
     Attributes
@@ -230,7 +230,7 @@ class Design:
 
     Examples
     --------
-    >>> md.extend.Design(mass=np.full((2, 2), 2**61, np.uint64), loss=0.5, stopped="gap").lower_bound
+    >>> md.extend.SolveResult(mass=np.full((2, 2), 2**61, np.uint64), loss=0.5, stopped="gap").lower_bound
     -inf
     """
 
@@ -253,9 +253,9 @@ class Design:
     positions: PositionClaim | None = None
 
 
-def with_floor(design: Design, floor: ClosedForm | None) -> Design:
-    """The design, its table replaced by the closed form if that loses less."""
-    if floor is None or design.loss <= floor.loss:
-        return design
-    parameters = {**design.parameters, "closed_form": floor.name}
-    return replace(design, mass=floor.mass, loss=floor.loss, parameters=parameters)
+def with_floor(result: SolveResult, floor: ClosedForm | None) -> SolveResult:
+    """The result, its table replaced by the closed form if that loses less."""
+    if floor is None or result.loss <= floor.loss:
+        return result
+    parameters = {**result.parameters, "closed_form": floor.name}
+    return replace(result, mass=floor.mass, loss=floor.loss, parameters=parameters)

@@ -1,7 +1,7 @@
 """solve: from a program to a certified mechanism with its bound.
 
-`SOLVERS` has every program by name, with its solver and methods. `SOLVERS[Mine.name] = Entry(program=Mine, solve=...)`
-adds one to `solve`, `verify`, `compare` and the command line.
+`SOLVERS` has every program by name, with its solver and methods. `SOLVERS[Mine.name] = ProgramSpec(program=Mine,
+solve=...)` adds one to `solve`, `verify`, `compare` and the command line.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from mechdesign.solvers.eikonal.weights import solve_weights
 from mechdesign.solvers.matched import solve_matched_optimal
 from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.queries import solve_query
-from mechdesign.solvers.result import Design, Progress, Targets, with_floor
+from mechdesign.solvers.result import Progress, SolveResult, Targets, with_floor
 
 TABLES = 7  # 64-bit tables over secrets x reports that a solve holds at once: 6.1 to 6.7 measured from 50 x 50 cells up
 _LEAST_TIME = 1e-9  # seconds that a search gets
@@ -121,20 +121,20 @@ def solve(
         program = Optimal(program)
     if not isinstance(program, Program):
         raise InputError("must be a DesignProblem or a program", field="program", value=type(program).__name__)
-    entry = entry_of(program)
-    if method not in entry.methods:
+    spec = program_spec(program)
+    if method not in spec.methods:
         raise InputError(
-            f"must be {' or '.join(entry.methods)} for the {program.name} program", field="method", value=method
+            f"must be {' or '.join(spec.methods)} for the {program.name} program", field="method", value=method
         )
     compile_kernels(program, verbose=verbose)
     title = f"{program.problem.name}, {program.name}"
-    target = gap if entry.closes_gap else None
+    target = gap if spec.closes_gap else None
     with interrupts.two_steps(), verbosely(verbose, title, on_progress, target=target, limit=time_limit) as report:
         targets = Targets(
             gap=gap, time_limit=time_limit, method=method, on_progress=report, bound=bound, options=options
         )
-        design = _solve_entry(entry, program, targets)
-        return _mechanism(program, entry, gap, design) if isinstance(design, Design) else design
+        result = _run_solver(spec, program, targets)
+        return _mechanism(program, spec, gap, result) if isinstance(result, SolveResult) else result
 
 
 def check_targets(gap: float, time_limit: float) -> None:
@@ -145,30 +145,30 @@ def check_targets(gap: float, time_limit: float) -> None:
         raise InputError("must be positive", field="time-limit", value=time_limit)
 
 
-def _mechanism(program: Program, entry: Entry, gap: float, design: Design) -> xr.Dataset:
-    target = {"gap": gap} if entry.closes_gap else {}
+def _mechanism(program: Program, spec: ProgramSpec, gap: float, result: SolveResult) -> xr.Dataset:
+    target = {"gap": gap} if spec.closes_gap else {}
     named = {
-        "objective": design.objective,
-        "objective_of": design.objective_of,
-        "lower_bound_of": design.lower_bound_of,
+        "objective": result.objective,
+        "objective_of": result.objective_of,
+        "lower_bound_of": result.lower_bound_of,
     }
     extras = Extras(
-        scale=design.scale,
-        parameters={**program.parameters(), **target, **design.parameters},
-        claimed_epsilon=design.claimed_epsilon,
-        dual=design.dual if len(design.dual) else None,
-        lower_bound=design.lower_bound if math.isfinite(design.lower_bound) else None,
-        stopped=str(design.stopped) or None,
-        multipliers=design.multipliers,
-        row_variables=design.row_variables,
-        attributes={name: value for name, value in named.items() if value is not None} | dict(design.figures),
-        positions=design.positions,
+        scale=result.scale,
+        parameters={**program.parameters(), **target, **result.parameters},
+        claimed_epsilon=result.claimed_epsilon,
+        dual=result.dual if len(result.dual) else None,
+        lower_bound=result.lower_bound if math.isfinite(result.lower_bound) else None,
+        stopped=str(result.stopped) or None,
+        multipliers=result.multipliers,
+        row_variables=result.row_variables,
+        attributes={name: value for name, value in named.items() if value is not None} | dict(result.figures),
+        positions=result.positions,
     )
-    return build_dataset(design.problem or program.problem, design.mass, program=program.name, extras=extras)
+    return build_dataset(result.problem or program.problem, result.mass, program=program.name, extras=extras)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Entry:
+class ProgramSpec:
     """The solver of a program and its options: a row of `SOLVERS`.
 
     Attributes
@@ -176,7 +176,7 @@ class Entry:
     program : type
         The class of the program.
     solve : callable
-        solve(program, targets) returns a `Design`, or a mechanism that is not a table.
+        solve(program, targets) returns a `SolveResult`, or a mechanism that is not a table.
     methods : tuple of str
         Values of `md.solve(method=)`, the first by default.
     rebuild : callable
@@ -187,7 +187,7 @@ class Entry:
         True if the lower bound is optional: `md.solve(bound=False)` leaves it out.
     takes_options : bool
         True if it takes `md.solve(options=...)`.
-    large : bool
+    accepts_untabled : bool
         True if it also solves problems too large for a table.
 
     Examples
@@ -197,39 +197,39 @@ class Entry:
     """
 
     program: type[Program]
-    solve: Callable[[Any, Targets], Design | xr.Dataset]
+    solve: Callable[[Any, Targets], SolveResult | xr.Dataset]
     methods: tuple[str, ...] = ("auto",)
     rebuild: Callable[[DesignProblem, Mapping[str, Any]], Program] | None = None
     closes_gap: bool = True
     takes_bound: bool = False
     takes_options: bool = False
-    large: bool = False
+    accepts_untabled: bool = False
 
 
-def entry_of(program: Program) -> Entry:
-    """The entry of a program, or of the nearest class that it derives from."""
+def program_spec(program: Program) -> ProgramSpec:
+    """The row of `SOLVERS` for a program, or for the nearest class that it derives from."""
     for kind in type(program).__mro__:
-        entry = SOLVERS.get(str(getattr(kind, "name", "")))
-        if entry is not None and entry.program is kind:
-            return entry
+        spec = SOLVERS.get(str(getattr(kind, "name", "")))
+        if spec is not None and spec.program is kind:
+            return spec
     raise InputError("has no solver: add one to solvers.solve.SOLVERS", field="program", value=program.name)
 
 
 def rebuilt_program(name: str, problem: DesignProblem, parameters: Mapping[str, Any]) -> Program:
-    """The program of a file; KeyError if its entry has no `rebuild`."""
+    """The program of a file; KeyError if its row of `SOLVERS` has no `rebuild`."""
     rebuild = SOLVERS[name].rebuild
     if rebuild is None:
         raise KeyError(name)
     return rebuild(problem, parameters)
 
 
-def _solve_entry(entry: Entry, program: Program, targets: Targets) -> Design | xr.Dataset:
-    _check_options(targets, takes_bound=entry.takes_bound, takes_options=entry.takes_options)
-    if not entry.large:
+def _run_solver(spec: ProgramSpec, program: Program, targets: Targets) -> SolveResult | xr.Dataset:
+    _check_options(targets, takes_bound=spec.takes_bound, takes_options=spec.takes_options)
+    if not spec.accepts_untabled:
         _require_table(program)
-    result = entry.solve(program, targets)
-    if not isinstance(result, (Design, xr.Dataset)):
-        message = f"has a solver that returns {type(result).__name__}: return a Design or a mechanism"
+    result = spec.solve(program, targets)
+    if not isinstance(result, (SolveResult, xr.Dataset)):
+        message = f"has a solver that returns {type(result).__name__}: return a SolveResult or a mechanism"
         raise InputError(message, field="program", value=program.name)
     return result
 
@@ -258,7 +258,7 @@ def _require_table(program: Program) -> None:
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what=what)
 
 
-def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
+def _optimal(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
     problem = program.problem
     route: Any = choose(problem)[0] if targets.method == "auto" else targets.method
     reason = rejection_reason(route, problem)
@@ -273,12 +273,12 @@ def _optimal(program: Optimal, targets: Targets) -> Design | xr.Dataset:
     floor = best_closed_form(problem, deadline=budget.deadline)
     targets = replace(targets, time_limit=max(budget.remaining(), _LEAST_TIME))
     if pool is not None:
-        design = pool.solve(program, targets)
-        return with_floor(design, floor) if isinstance(design, Design) else design
+        result = pool.solve(program, targets)
+        return with_floor(result, floor) if isinstance(result, SolveResult) else result
     return solve_optimal(problem, targets, floor=floor)
 
 
-def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
+def _weights(program: EikonalWeights, targets: Targets) -> SolveResult | xr.Dataset:
     if takes_factors(program, targets.method):
         return FACTORED_SOLVER.get().solve(program, targets)
     _check_options(targets, takes_bound=True)
@@ -286,38 +286,40 @@ def _weights(program: EikonalWeights, targets: Targets) -> Design | xr.Dataset:
     return solve_weights(program, targets)
 
 
-SOLVERS: Registry[Entry] = Registry(
+SOLVERS: Registry[ProgramSpec] = Registry(
     "solvers",
     {
-        "optimal": Entry(program=Optimal, solve=_optimal, methods=("auto", *METHODS), large=True),
-        "eikonal": Entry(
+        "optimal": ProgramSpec(program=Optimal, solve=_optimal, methods=("auto", *METHODS), accepts_untabled=True),
+        "eikonal": ProgramSpec(
             program=EikonalWeights,
             solve=_weights,
             methods=("auto", "table", "factored"),
             closes_gap=False,
             takes_bound=True,
             takes_options=True,
-            large=True,
+            accepts_untabled=True,
         ),
-        "query": Entry(program=QueryWeights, solve=solve_query, closes_gap=False, takes_bound=True),
-        "minimax": Entry(program=Minimax, solve=solve_coupled, rebuild=lambda problem, parameters: Minimax(problem)),
-        "bounded": Entry(
+        "query": ProgramSpec(program=QueryWeights, solve=solve_query, closes_gap=False, takes_bound=True),
+        "minimax": ProgramSpec(
+            program=Minimax, solve=solve_coupled, rebuild=lambda problem, parameters: Minimax(problem)
+        ),
+        "bounded": ProgramSpec(
             program=Bounded,
             solve=solve_coupled,
             rebuild=lambda problem, parameters: Bounded(problem, worst_loss=read_bounds(parameters["worst_loss"])),
         ),
-        "robust": Entry(
+        "robust": ProgramSpec(
             program=Robust,
             solve=solve_coupled,
             rebuild=lambda problem, parameters: Robust(problem, priors=parameters["priors"]),
         ),
-        "constrained": Entry(
+        "constrained": ProgramSpec(
             program=Constrained,
             solve=solve_constrained,
             rebuild=lambda problem, parameters: Constrained(
                 problem, constraints=[constraint_from(description) for description in parameters["constraints"]]
             ),
         ),
-        "matched": Entry(program=MatchedOptimal, solve=solve_matched_optimal),
+        "matched": ProgramSpec(program=MatchedOptimal, solve=solve_matched_optimal),
     },
 )  # by the name of the program

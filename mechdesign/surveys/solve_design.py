@@ -29,8 +29,8 @@ from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.lp.highs import CostSeries
 from mechdesign.solvers.lp.linear_program import LinearProgram
-from mechdesign.solvers.result import Design, Stop, Targets, reporter
-from mechdesign.solvers.solve import Entry
+from mechdesign.solvers.result import SolveResult, Stop, Targets, reporter
+from mechdesign.solvers.solve import ProgramSpec
 from mechdesign.solvers.symmetry import invariant_matrices, symmetries
 from mechdesign.surveys.a_optimal import MixtureOptimum, optimal_weights
 from mechdesign.surveys.criterion_bound import CriterionBound, bound_criterion
@@ -51,7 +51,7 @@ _SAME = 1e-7  # relative difference under which two rays are one
 _BLAS = ThreadpoolController()  # matrices of a few hundred rows: threads cost more than they bring
 
 
-def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
+def solve_statistical(program: StatisticalDesign, targets: Targets) -> SolveResult:
     """Design and certify; up to 64 secrets with a bound, beyond that by kernels of small clusters without a bound.
 
     The gap is also the relative gain that makes a search successful. A quarter of the time limit is for the bound.
@@ -66,7 +66,7 @@ def solve_statistical(program: StatisticalDesign, targets: Targets) -> Design:
     if design.bound is not None:
         proof = {"dual": design.bound.dual, "multipliers": design.bound.multipliers, "lower_bound": design.bound.value}
         proof["lower_bound_of"] = "any mechanism with this claim"
-    return Design(
+    return SolveResult(
         problem=by_estimates,
         mass=mass,
         objective=program.objective(mass / float(ROW_SUM), loss),
@@ -212,7 +212,7 @@ def _slice_of_the_cone(problem: DesignProblem) -> LinearProgram:
     )
 
 
-ENTRY = Entry(
+ENTRY = ProgramSpec(
     program=StatisticalDesign,
     solve=solve_statistical,
     takes_bound=True,

@@ -21,7 +21,7 @@ from reference.checking import ROW_SUM
 import mechdesign as md
 from mechdesign import DesignProblem, Discrete, Domain, Eikonal, Euclidean, PrivacyLevel, priors
 from mechdesign.errors import InputError, SizeError, UnsuitableError
-from mechdesign.extend import Design
+from mechdesign.extend import SolveResult
 from mechdesign.losses import LOSSES
 from mechdesign.positions import Positions
 from mechdesign.positions import solve as between
@@ -73,7 +73,7 @@ CASES = {
 
 
 @cache
-def designed(case: str) -> Design:
+def designed(case: str) -> SolveResult:
     return design_of(CASES[case](), gap=GAP)
 
 

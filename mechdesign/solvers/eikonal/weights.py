@@ -32,13 +32,13 @@ from mechdesign.solvers.eikonal.padding import PaddedProblem, pad_problem
 from mechdesign.solvers.lp.highs import solve_linear_program
 from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.optimal_bound import TABLE_ENDS, optimal_lower_bound
-from mechdesign.solvers.result import Design, Report, Status, Stop, Targets, reporter
+from mechdesign.solvers.result import Report, SolveResult, Status, Stop, Targets, reporter
 
 LP_ENTRIES = 400_000  # coefficients of the fallback program up to which it is solved
 _LEAST_TIME = 1.0  # seconds that HiGHS gets
 
 
-def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
+def solve_weights(program: EikonalWeights, targets: Targets) -> SolveResult:
     """Solve the weight system of `program`, or its fallback; see the module docstring."""
     problem, started, size = program.problem, time.monotonic(), program.problem.domain.size
     late, stopped, report = False, "", reporter(targets.on_progress)
@@ -68,7 +68,7 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> Design:
         targets = replace(targets, time_limit=0.0)
     duals = (own_dual,) if dual is own_dual else (own_dual, dual)
     bound = optimal_lower_bound(problem, duals, mass=mass, targets=targets, started=started)
-    return Design(
+    return SolveResult(
         mass=mass,
         dual=bound.dual,
         lower_bound=bound.value,
