@@ -137,7 +137,7 @@ def contenders(setting: Setting, other: NDArray[np.int64], total: float) -> dict
     ]
     clock = rank_rules(setting, other, clocks(setting, total), 1)[0][1]
     coarse = rank_rules(setting, other, risks(setting, total), 1)[0]
-    count, share = len(coarse[1].costs), coarse[1].rule.above / unit
+    count, share = len(coarse[1].costs), coarse[1].rule.threshold / unit
     near = {"counts": (count - 1, count, count + 1), "shares": (share - 0.05, share, share + 0.05)}
     finer = rank_rules(setting, other, risks(setting, total, **near, firsts=(1.0, FIRST)), 1)[0]
     risk = min(coarse, finer, key=lambda pair: pair[0])[1]

@@ -27,7 +27,7 @@ from mechdesign.sessions.home_away import HomeAway
 from mechdesign.sessions.movement import Movement, RandomWalk, Transitions
 from mechdesign.sessions.rules import Clock, Risk, Rule
 
-SCHEMA = "mechdesign/session-design/1"
+SCHEMA = "mechdesign/session-design/2"
 RULES: dict[str, type[Rule]] = {kind.kind: kind for kind in (Clock, Risk)}
 MOVEMENTS: dict[str, type[Movement]] = {kind.kind: kind for kind in (RandomWalk, Transitions, HomeAway)}
 WINDOWS = ("1d", "24h")  # that a file says the worst of

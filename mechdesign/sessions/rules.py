@@ -95,28 +95,30 @@ class Rule(FrozenRecord, ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class _Numbered(Rule):
-    """A rule whose k-th report is from table number[k], or from the table that the widths select."""
+    """A rule whose k-th report is from table table_numbers[k], or from the one that the expected error selects."""
 
-    widths: tuple[float, ...] = ()
-    number: tuple[int, ...] = ()
+    table_thresholds: tuple[float, ...] = ()
+    table_numbers: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        widths = tuple(float(width) for width in self.widths)
-        if any(not 0 < width < float("inf") for width in widths) or list(widths) != sorted(set(widths)):
-            raise InputError("must be positive and increasing", field="widths", value=list(widths))
-        number = tuple(check_whole(each, "number", least=0) for each in self.number)
-        if number and widths:
-            raise InputError("cannot be combined with widths", field="number", value=list(number))
-        object.__setattr__(self, "widths", widths)
-        object.__setattr__(self, "number", number)
+        thresholds = tuple(float(error) for error in self.table_thresholds)
+        if any(not 0 < error < float("inf") for error in thresholds) or list(thresholds) != sorted(set(thresholds)):
+            raise InputError("must be positive and increasing", field="table_thresholds", value=list(thresholds))
+        numbers = tuple(check_whole(number, "table_numbers", least=0) for number in self.table_numbers)
+        if numbers and thresholds:
+            raise InputError("cannot be combined with table_thresholds", field="table_numbers", value=list(numbers))
+        object.__setattr__(self, "table_thresholds", thresholds)
+        object.__setattr__(self, "table_numbers", numbers)
         super().__post_init__()
 
     def table(self, report: int, error: float) -> int:
         """The table of a report, by its number, at an expected error."""
-        return self.number[report] if self.number else sum(error > width for width in self.widths)
+        if self.table_numbers:
+            return self.table_numbers[report]
+        return sum(error > threshold for threshold in self.table_thresholds)
 
     def tables(self) -> int:
-        return max(self.number, default=len(self.widths)) + 1
+        return max(self.table_numbers, default=len(self.table_thresholds)) + 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,10 +127,11 @@ class Clock(_Numbered):
 
     Parameters
     ----------
-    hours, number : sequence of float, sequence of int
+    hours, table_numbers : sequence of float, sequence of int
         In [0, 24); the table of each hour, by default table 0.
-    widths : sequence of float
-        Instead of `number`: increasing, in the unit of the loss. Table k if the expected error exceeds k of them.
+    table_thresholds : sequence of float
+        Instead of `table_numbers`: increasing, in the unit of the loss. Table k if the expected error exceeds k
+        of them.
 
     Examples
     --------
@@ -145,8 +148,8 @@ class Clock(_Numbered):
             raise InputError("must be distinct hours from 0 to below 24", field="hours", value=list(hours))
         object.__setattr__(self, "hours", hours)
         super().__post_init__()
-        if self.number and len(self.number) != len(hours):
-            raise InputError("must name a table for every hour", field="number", value=list(self.number))
+        if self.table_numbers and len(self.table_numbers) != len(hours):
+            raise InputError("must name a table for every hour", field="table_numbers", value=list(self.table_numbers))
 
     def thresholds(self, ticks: int) -> NDArray[np.float64]:
         """The expected error (T,) above which it reports at a tick of the day: any at its hours, none elsewhere."""
@@ -159,10 +162,10 @@ class Clock(_Numbered):
         return None if hour is None else self.table(hour, belief.error)
 
     def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
-        """The summed costs of the hours in a window; with widths, each costs its dearest table."""
+        """The summed costs of the hours in a window; with table_thresholds, each costs its dearest table."""
         amounts = [Fraction(0)] * ticks
         for tick, k in self._at(ticks).items():
-            amounts[tick] = charges[self.number[k]] if self.number else max(charges[: self.tables()])
+            amounts[tick] = charges[self.table_numbers[k]] if self.table_numbers else max(charges[: self.tables()])
         return periodic_worst(amounts, window)
 
     def _at(self, ticks: int) -> dict[int, int]:
@@ -179,48 +182,51 @@ class Risk(_Numbered):
 
     Parameters
     ----------
-    above, most, per : float, int, str
+    threshold, max_reports, window : float, int, str
         The threshold, in the unit of the loss; the maximum of reports in a window; the window, such as "1d" or "24h".
-    number : sequence of int
+    table_numbers : sequence of int
         The table of the k-th report of a window of days; table 0 by default.
-    widths : sequence of float
+    table_thresholds : sequence of float
         See `Clock`.
 
     Examples
     --------
-    >>> md.sessions.Risk(above=0.6, most=2).per
+    >>> md.sessions.Risk(threshold=0.6, max_reports=2).window
     '1d'
     """
 
-    above: float
-    most: int
-    per: str = "1d"
+    threshold: float
+    max_reports: int
+    window: str = "1d"
     kind = "risk"
 
     def __post_init__(self) -> None:
-        if not 0 <= self.above < float("inf"):
-            raise InputError("must be 0 or more", field="above", value=self.above)
-        if type(self.most) is not int or not 1 <= self.most <= MOST_TICKS:
-            raise InputError("must be an integer, 1 or more", field="most", value=self.most)
-        object.__setattr__(self, "above", float(self.above))
+        if not 0 <= self.threshold < float("inf"):
+            raise InputError("must be 0 or more", field="threshold", value=self.threshold)
+        if type(self.max_reports) is not int or not 1 <= self.max_reports <= MOST_TICKS:
+            raise InputError("must be an integer, 1 or more", field="max_reports", value=self.max_reports)
+        object.__setattr__(self, "threshold", float(self.threshold))
         super().__post_init__()
-        if self.number and (len(self.number) != self.most or not Window.of(self.per, int(_HOURS)).calendar):
-            problem = "must name a table for each of `most` reports of a window of days"
-            raise InputError(problem, field="number", value=list(self.number))
+        if self.table_numbers and (
+            len(self.table_numbers) != self.max_reports or not Window.of(self.window, int(_HOURS)).calendar
+        ):
+            problem = "must name a table for each of `max_reports` reports of a window of days"
+            raise InputError(problem, field="table_numbers", value=list(self.table_numbers))
 
     def thresholds(self, ticks: int) -> NDArray[np.float64]:
-        return np.full(ticks, self.above)
+        return np.full(ticks, self.threshold)
 
     def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
-        if not belief.error > self.above:
+        if not belief.error > self.threshold:
             return None
-        drawn = len(transcript.within(Window.of(self.per, transcript.ticks), tick))
-        return None if drawn >= self.most else self.table(drawn, belief.error)
+        drawn = len(transcript.within(Window.of(self.window, transcript.ticks), tick))
+        return None if drawn >= self.max_reports else self.table(drawn, belief.error)
 
     def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
-        """The largest number of reports of a window times the dearest table; with `number`, the sum of its dearest."""
-        per = Window.of(self.per, ticks)
-        if self.number:
-            return ordered_worst([charges[each] for each in self.number], per, window)
-        # At most one report a tick, so a window of fewer ticks than `most` limits their number.
-        return ordered_worst([1] * min(self.most, per.length), per, window) * max(charges[: self.tables()])
+        """The largest number of reports of a window times the dearest table; with table_numbers, their largest sum."""
+        report_window = Window.of(self.window, ticks)
+        if self.table_numbers:
+            return ordered_worst([charges[each] for each in self.table_numbers], report_window, window)
+        # At most one report a tick, so a window of fewer ticks than `max_reports` limits their number.
+        reports = ordered_worst([1] * min(self.max_reports, report_window.length), report_window, window)
+        return reports * max(charges[: self.tables()])

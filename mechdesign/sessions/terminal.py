@@ -147,12 +147,12 @@ def _rule(point: Point, unit: str) -> str:
         hours = ", ".join(f"{int(hour)}:{round(hour % 1 * 60):02d}" for hour in rule.hours)
         return f"a report at {hours}, of {each}"
     most = f"at most {count} reports a day" if count > 1 else "at most one report a day"
-    return f"{most}, of {each}, when the expected error exceeds {rule.above:.0f} {unit}"
+    return f"{most}, of {each}, when the expected error exceeds {rule.threshold:.0f} {unit}"
 
 
 def _short(point: Point) -> str:
     rule, count = point.rule.rule, len(point.rule.costs)
-    return f"clock, {count}" if isinstance(rule, Clock) else f"risk > {rule.above:.0f}, {count}"
+    return f"clock, {count}" if isinstance(rule, Clock) else f"risk > {rule.threshold:.0f}, {count}"
 
 
 def _odds(nats: float) -> str:

@@ -208,7 +208,7 @@ class Greedy(md.sessions.Risk):
 
 @pytest.mark.obligation("session-limit")
 def test_a_rule_that_breaks_its_word_is_stopped_before_it_draws(path: Path, monkeypatch) -> None:
-    given = design(Greedy(above=0.0, most=1))
+    given = design(Greedy(threshold=0.0, max_reports=1))
     session = made(path, design=given, limit=given.worst("1d"))
     assert session.report(1, tick=0).drawn
     monkeypatch.setattr(session_module, "draw_report", None)
@@ -236,11 +236,11 @@ class Peeking(md.sessions.Risk):
 def test_rules_that_could_know_a_place_are_refused() -> None:
     """A rule is given no place, and may hold no object that has one."""
     with pytest.raises(InputError, match="must be numbers or strings") as caught:
-        Peeking(above=0.5, most=1, phone=Phone())
+        Peeking(threshold=0.5, max_reports=1, phone=Phone())
     assert caught.value.field == "rule"
     for where in (lambda: 3, [1, 2], np.arange(3), {"at": 3}):
         with pytest.raises(InputError):
-            Peeking(above=0.5, most=1, phone=where)
+            Peeking(threshold=0.5, max_reports=1, phone=where)
     with pytest.raises(InputError):
         design("report at home")
 
@@ -274,7 +274,7 @@ def test_a_table_that_is_not_private_is_refused() -> None:
 def test_a_session_keeps_to_its_design(path: Path) -> None:
     made(path)
     with pytest.raises(InputError) as caught:
-        md.sessions.Session(path, design=design(md.sessions.Clock(hours=[0, 8], number=[1, 0])))
+        md.sessions.Session(path, design=design(md.sessions.Clock(hours=[0, 8], table_numbers=[1, 0])))
     assert caught.value.field == "design"
     with pytest.raises(InputError, match="is required"):
         md.sessions.Session(path)

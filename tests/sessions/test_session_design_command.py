@@ -62,7 +62,7 @@ def test_curve_is_printed_at_any_width(columns, monkeypatch, capsys) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
     domain = md.Domain.grid((3, 3), cell=200.0, unit="m")
     table = md.sessions.report_table(domain, 1.5, within=200.0)
-    design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Risk(above=200.0, most=2), ticks=24)
+    design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Risk(threshold=200.0, max_reports=2), ticks=24)
     points = tuple(
         Point(
             total=3 * share,

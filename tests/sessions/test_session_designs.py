@@ -74,11 +74,11 @@ def true_worst(given: md.sessions.SessionDesign, words: str) -> Fraction:
     starts = [0, ticks] if words == "1d" else range(ticks + 1)
     if told["kind"] == "clock":
         at = {int(hour * ticks / 24): k for k, hour in enumerate(told["hours"])}
-        paid = [given.charges[told["number"][at[t % ticks]]] if t % ticks in at else 0 for t in range(2 * ticks)]
+        paid = [given.charges[told["table_numbers"][at[t % ticks]]] if t % ticks in at else 0 for t in range(2 * ticks)]
         return max(sum(paid[s : s + ticks], Fraction(0)) for s in starts)
     for chosen in itertools.product((0, 1), repeat=2 * ticks):
-        kept = [0, ticks] if told["per"] == "1d" else range(ticks + 1)
-        if all(sum(chosen[s : s + ticks]) <= told["most"] for s in kept):
+        kept = [0, ticks] if told["window"] == "1d" else range(ticks + 1)
+        if all(sum(chosen[s : s + ticks]) <= told["max_reports"] for s in kept):
             best = max(best, *(dearest * sum(chosen[s : s + ticks]) for s in starts))
     return best
 
@@ -92,10 +92,10 @@ def test_windows_of_designs_are_the_most_that_patterns_allow() -> None:
 
 
 ALTERED = {
-    "one more report": lambda told: told["rule"].update(most=3),
+    "one more report": lambda told: told["rule"].update(max_reports=3),
     "another hour": lambda told: told["rule"].update(hours=[0, 8]),
-    "one more hour": lambda told: told["rule"].update(hours=[0, 8, 16], number=[1, 0, 0]),
-    "another table at an hour": lambda told: told["rule"].update(number=[1, 1]),
+    "one more hour": lambda told: told["rule"].update(hours=[0, 8, 16], table_numbers=[1, 0, 0]),
+    "another table at an hour": lambda told: told["rule"].update(table_numbers=[1, 1]),
     "more ticks": lambda told: told.update(ticks=4),
     "worst of a day": lambda told: told["worst"].update({"1d": "1"}),
     "worst of any 24 hours": lambda told: told["worst"].update({"24h": "1/2"}),
@@ -267,7 +267,7 @@ def test_files_are_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.Monkey
     assert sorted(tmp_path.iterdir()) == before
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": "mechdesign/session-design/1"}', '{"a": NaN}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"schema": "mechdesign/session-design/2"}', '{"a": NaN}'])
 def test_other_documents_are_no_designs(tmp_path: Path, text: str) -> None:
     file = tmp_path / "day.json"
     file.write_text(text)

@@ -29,8 +29,8 @@ PLACES, TICKS = 5, 3
 TRACES = list(itertools.product(range(PLACES), repeat=TICKS))
 RULES_AND_MORE = {
     **RULES,
-    "risk, one more": lambda: md.sessions.Risk(above=0.95, most=3, widths=[1.05]),
-    "risk, dearer first": lambda: md.sessions.Risk(above=0.6, most=2, number=[1, 0]),
+    "risk, one more": lambda: md.sessions.Risk(threshold=0.95, max_reports=3, table_thresholds=[1.05]),
+    "risk, dearer first": lambda: md.sessions.Risk(threshold=0.6, max_reports=2, table_numbers=[1, 0]),
 }
 
 

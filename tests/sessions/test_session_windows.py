@@ -94,6 +94,6 @@ def test_windows_that_are_refused(words: object) -> None:
 
 
 def test_clocks_over_windows() -> None:
-    clock, charges = md.sessions.Clock(hours=[3, 9.5, 18.2], number=[1, 0, 0]), [Fraction(1), Fraction(1, 2)]
+    clock, charges = md.sessions.Clock(hours=[3, 9.5, 18.2], table_numbers=[1, 0, 0]), [Fraction(1), Fraction(1, 2)]
     worst = {w: clock.worst(charges, 50, Window.of(w, 50)) for w in ("1d", "24h", "14d", 1, 20, 51)}
     assert worst == {"1d": Fraction(5, 2), "24h": Fraction(5, 2), "14d": 35, 1: 1, 20: 2, 51: Fraction(7, 2)}

@@ -337,9 +337,13 @@ def test_the_worst_of_ordered_reports_is_that_of_all_transcripts(ticks, window):
 
 
 def test_numbers_name_a_table_for_each_report():
-    for wrong in ({"number": (0,)}, {"number": (0, 0), "widths": (3.0,)}, {"number": (0, 0), "per": "24h"}):
+    for wrong in (
+        {"table_numbers": (0,)},
+        {"table_numbers": (0, 0), "table_thresholds": (3.0,)},
+        {"table_numbers": (0, 0), "window": "24h"},
+    ):
         with pytest.raises(InputError) as caught:
-            Risk(above=1.0, most=2, **wrong)
-        assert caught.value.field == "number"
-    rule = Risk(above=1.0, most=2, number=(1, 0))
+            Risk(threshold=1.0, max_reports=2, **wrong)
+        assert caught.value.field == "table_numbers"
+    rule = Risk(threshold=1.0, max_reports=2, table_numbers=(1, 0))
     assert (rule.tables(), Risk.from_description(rule.describe())) == (2, rule)

@@ -107,8 +107,8 @@ const opened = (more = {}) => openClient({ table, storage: first, perDay: 2, now
 const client = await opened();
 const found = {};
 const of = async (cell, asked = client) => {
-  const { report, remembered, left } = await asked.reportCell(cell);
-  return [report.number, remembered, left];
+  const { report, remembered, remaining } = await asked.reportCell(cell);
+  return [report.number, remembered, remaining];
 };
 found.first = await of(0);
 found.again = await of(0);
@@ -137,10 +137,10 @@ def test_memory_and_budget(folder) -> None:
     assert found["again"] == [report, True, 1]
     assert found["together"] == [[other, False, 0], [other, True, 0], [other, True, 0]]
     assert found["spent"] == found["still"] == found["back"] == "budget"
-    assert found["status"] == {"left": 0, "spent": 2, "remembered": 2}
+    assert found["status"] == {"remaining": 0, "spent": 2, "remembered": 2}
     assert found["kept"] == [[report, True, 0], [other, True, 0]]
     assert found["renewed"] == [False, 1]
-    assert found["forgotten"] == [{"left": 1, "spent": 3, "remembered": 0}, [False, 0], "budget"]
+    assert found["forgotten"] == [{"remaining": 1, "spent": 3, "remembered": 0}, [False, 0], "budget"]
 
 
 CLOCK = """
@@ -148,7 +148,7 @@ const HOUR = 3600 * 1000;
 let now = Date.UTC(2026, 10, 23, 14, 4, 30);
 const opened = (storage = memoryStorage()) => openClient({ table, storage, perDay: 2, now: () => now });
 const refusal = async (action) => {
-  try { return (await action()).left; } catch ({ code, message, until }) { return [code, message, until]; }
+  try { return (await action()).remaining; } catch ({ code, message, until }) { return [code, message, until]; }
 };
 const found = {};
 const client = await opened();
@@ -265,7 +265,7 @@ console.log(JSON.stringify(found));
 def test_unsaved_payment_prevents_a_report(folder) -> None:
     found = run(folder("park"), OPEN + REFUSED)
     assert (found["older"], found["damaged"]) == ("memory", "memory")
-    assert found["afterwards"] == [{"left": 0, "spent": 10, "remembered": 0}, "budget"]
+    assert found["afterwards"] == [{"remaining": 0, "spent": 10, "remembered": 0}, "budget"]
     assert found["texts"] == ["memory"] * 7
     assert (found["silent"], found["full"], found["none"]) == ("storage", "storage", "storage")
     assert found["slow"] == "taken"

@@ -129,10 +129,10 @@ def test_a_reload_keeps_memory_and_budget(folder, page) -> None:
     page.locator("#again:not([disabled])").wait_for()
     first = json.loads(page.locator("#sent").inner_text())
     assert first["number"] < sampler("town").rows.reports
-    assert page.locator("#left").inner_text() == "9 of 10 new reports left in 24 hours"
+    assert page.locator("#remaining").inner_text() == "9 of 10 new reports left in 24 hours"
     page.reload()
     page.locator("html[data-ready=yes]").wait_for()
-    assert page.locator("#left").inner_text() == "9 of 10 new reports left in 24 hours"
+    assert page.locator("#remaining").inner_text() == "9 of 10 new reports left in 24 hours"
     page.locator("#map").click(position={"x": 300, "y": 200})
     page.locator("#again:not([disabled])").wait_for()
     assert page.locator("#status").inner_text().startswith("Remembered")
@@ -156,7 +156,7 @@ def test_the_keyboard_reports_until_the_day_is_spent(folder, page) -> None:
     assert page.locator("#sent").inner_text() == "nothing"
     page.locator("#forget").click()
     page.get_by_text("What was paid stays paid").wait_for()
-    assert page.locator("#left").inner_text().startswith("0 of 10")
+    assert page.locator("#remaining").inner_text().startswith("0 of 10")
 
 
 @pytest.mark.exhaustive

@@ -58,7 +58,7 @@ def test_node_imports_it_by_name(app) -> None:
     """
     (app / "app.mjs").write_text(script)
     reported, claim = json.loads(run(NODE, "app.mjs", folder=app))
-    assert reported["left"] == 9
+    assert reported["remaining"] == 9
     assert claim == mechanism("park").attrs["claim"]
 
 
@@ -161,4 +161,4 @@ def test_esbuild_bundles_it_for_browsers(app, browser) -> None:
     page.goto(f"file://{app}/alone.html")
     reported = page.evaluate("() => globalThis.ready")
     page.close()
-    assert (reported["remembered"], reported["left"]) == (False, 9)
+    assert (reported["remembered"], reported["remaining"]) == (False, 9)

@@ -197,7 +197,7 @@ import { memoryStorage, openClient } from "./web/report.mjs";
 const table = new Uint8Array(readFileSync("./web/report.bin"));
 const told = async (outside, ...degrees) => {
   const client = await openClient({ table, storage: memoryStorage(), outside });
-  try { return (await client.report(...degrees)).left; } catch ({ code, message }) { return [code, message]; }
+  try { return (await client.report(...degrees)).remaining; } catch ({ code, message }) { return [code, message]; }
 };
 const found = [];
 for (const degrees of JSON.parse(readFileSync("asked.json", "utf8"))) {

@@ -57,14 +57,17 @@ def homes() -> md.sessions.HomeAway:
 
 
 DESIGNS: dict[str, Callable[[], dict[str, Any]]] = {
-    "clock": lambda: {"rule": md.sessions.Clock(hours=[1.9, 8, 14.1, 23], number=[1, 0, 0, 1])},
+    "clock": lambda: {"rule": md.sessions.Clock(hours=[1.9, 8, 14.1, 23], table_numbers=[1, 0, 0, 1])},
     "clock by width": lambda: {
-        "rule": md.sessions.Clock(hours=[0, 5, 10, 20], widths=[540.0]),
+        "rule": md.sessions.Clock(hours=[0, 5, 10, 20], table_thresholds=[540.0]),
         "movement": alternating(),
     },
-    "risk": lambda: {"rule": md.sessions.Risk(above=350.0, most=3, widths=[420.0])},
-    "risk, any hours": lambda: {"rule": md.sessions.Risk(above=250.0, most=3, per="24h"), "movement": homes()},
-    "risk, in turn": lambda: {"rule": md.sessions.Risk(above=200.0, most=3, number=(1, 0, 0))},
+    "risk": lambda: {"rule": md.sessions.Risk(threshold=350.0, max_reports=3, table_thresholds=[420.0])},
+    "risk, any hours": lambda: {
+        "rule": md.sessions.Risk(threshold=250.0, max_reports=3, window="24h"),
+        "movement": homes(),
+    },
+    "risk, in turn": lambda: {"rule": md.sessions.Risk(threshold=200.0, max_reports=3, table_numbers=(1, 0, 0))},
 }
 
 
@@ -163,8 +166,7 @@ def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, w
     account = session.account()
     words = {"limit", "spent", "worst", "remaining", "promised"}
     for field, value in told["account"].items():
-        name = "remaining" if field == "left" else field  # the client's shorter name
-        assert (Fraction(value) if field in words else value) == getattr(account, name), field
+        assert (Fraction(value) if field in words else value) == getattr(account, field), field
     assert [tuple(each.values()) for each in told["transcript"]] == [
         (step.tick, step.table, step.report) for step in session.transcript.steps
     ]
@@ -384,11 +386,11 @@ CHANGES: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
     ("no windows", lambda header: header.update(worst={"1w": "1"})),
     ("no rule", lambda header: header.update(rule=None)),
     ("does not know", lambda header: header["rule"].update(kind="constant")),
-    ("other tables", lambda header: header["rule"].update(number=[2, 0, 0, 1])),
+    ("other tables", lambda header: header["rule"].update(table_numbers=[2, 0, 0, 1])),
     ("without hours", lambda header: header["rule"].update(hours=[24, 1, 2, 3])),
     ("other hours", lambda header: header["rule"].update(hours=[1])),
-    ("more tables", lambda header: header["rule"].update(number=[], widths=[1, 2])),
-    ("other tables", lambda header: header["rule"].update(number=[], widths=[2, 1])),
+    ("more tables", lambda header: header["rule"].update(table_numbers=[], table_thresholds=[1, 2])),
+    ("other tables", lambda header: header["rule"].update(table_numbers=[], table_thresholds=[2, 1])),
     ("unknown kind", lambda header: header["movement"].update(kind="walk")),
     ("no states", lambda header: header["movement"].update(states=-1)),
     ("another size", lambda header: header["movement"].update(states=13)),

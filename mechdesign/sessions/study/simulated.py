@@ -40,12 +40,14 @@ class PricedRule:
     @classmethod
     def clock(cls, hours: tuple[float, ...], costs: tuple[float, ...]) -> PricedRule:
         """A report of `costs[k]` nats at `hours[k]` of every day; hours rise."""
-        return cls(rule=Clock(hours=hours, number=_table_numbers(costs)), costs=costs)
+        return cls(rule=Clock(hours=hours, table_numbers=_table_numbers(costs)), costs=costs)
 
     @classmethod
-    def risk(cls, above: float, costs: tuple[float, ...]) -> PricedRule:
-        """Where the expected error exceeds `above`, the k-th report of the day; len(costs) a day."""
-        return cls(rule=Risk(above=above, most=len(costs), number=_table_numbers(costs)), costs=costs)
+    def risk(cls, threshold: float, costs: tuple[float, ...]) -> PricedRule:
+        """Where the expected error exceeds `threshold`, the k-th report of the day; len(costs) a day."""
+        return cls(
+            rule=Risk(threshold=threshold, max_reports=len(costs), table_numbers=_table_numbers(costs)), costs=costs
+        )
 
     @property
     def table_costs(self) -> list[float]:
@@ -53,8 +55,8 @@ class PricedRule:
         return sorted(set(self.costs))
 
     def describe(self) -> dict[str, Any]:
-        own = {"hours": self.rule.hours} if isinstance(self.rule, Clock) else {"above": self.rule.above}
-        return {"kind": self.rule.kind, **own, "costs": self.costs}
+        when = {"hours": self.rule.hours} if isinstance(self.rule, Clock) else {"threshold": self.rule.threshold}
+        return {"kind": self.rule.kind, **when, "costs": self.costs}
 
 
 def _table_numbers(costs: tuple[float, ...]) -> tuple[int, ...]:

@@ -70,7 +70,7 @@ export class Client {
     return this.#paid(this.places.checked(cell), this.#positions ? [0, 0] : []);
   }
 
-  /** {left, spent, remembered}: reports left in these 24 hours, paid in all, cells remembered. */
+  /** {remaining, spent, remembered}: reports that remain in these 24 hours, paid in all, cells remembered. */
   async status() {
     return this.#memory.status();
   }

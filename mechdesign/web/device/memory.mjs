@@ -29,7 +29,7 @@ export class Memory {
     [this.#mechanism, this.#charge, this.#perDay, this.#now] = [mechanism, charge, perDay, now];
   }
 
-  /** {report, remembered, left} of a cell: the remembered report, or one that `draw` returns, paid for and kept.
+  /** {report, remembered, remaining} of a cell: the remembered report, or one that `draw` returns, paid for and kept.
    * Rejects with ReportError "budget" where the day is spent, before anything is drawn. */
   report(cell, draw, canReport) {
     return this.#ledger.alone(async () => {
@@ -37,9 +37,9 @@ export class Memory {
       const own = (state.remembered[this.#mechanism] ??= {});
       if (Object.hasOwn(own, cell)) {
         if (!canReport(own[cell])) throw this.#ledger.damaged("holds a report that the table does not have");
-        return { report: own[cell], remembered: true, left: this.#left(state) };
+        return { report: own[cell], remembered: true, remaining: this.#remaining(state) };
       }
-      if (this.#charge > 0 && this.#left(state) < 1) {
+      if (this.#charge > 0 && this.#remaining(state) < 1) {
         const until = this.#until(state);
         const spent = `${this.#perDay} report(s) in 24 hours are spent`;
         throw new ReportError("budget", `${spent}: report nothing until ${clockWords(until, state.now)}`, { until });
@@ -49,16 +49,16 @@ export class Memory {
       if (this.#charge > 0) state.paid.push([state.latest, this.#charge]);
       state.spends += 1;
       await this.#write(state);
-      return { report, remembered: false, left: this.#left(state) };
+      return { report, remembered: false, remaining: this.#remaining(state) };
     });
   }
 
-  /** {left, spent, remembered}: reports left in these 24 hours, paid in all, cells remembered for this table. */
+  /** {remaining, spent, remembered}: reports that remain in these 24 hours, paid in all, cells remembered for this table. */
   status() {
     return this.#ledger.alone(async () => {
       const state = await this.#read();
       const own = state.remembered[this.#mechanism] ?? {};
-      return { left: this.#left(state), spent: state.spends, remembered: Object.keys(own).length };
+      return { remaining: this.#remaining(state), spent: state.spends, remembered: Object.keys(own).length };
     });
   }
 
@@ -78,8 +78,8 @@ export class Memory {
     });
   }
 
-  /** Reports left at the time that was read, or at a later one. */
-  #left({ paid, now }, at = now) {
+  /** Reports that remain at the time that was read, or at a later one. */
+  #remaining({ paid, now }, at = now) {
     if (!(this.#charge > 0)) return this.#perDay;
     const spent = paid.reduce((sum, [time, charge]) => (at - time < DAY ? sum + charge / this.#charge : sum), 0);
     return Math.max(0, Math.floor(this.#perDay - spent + 1e-9));
@@ -88,7 +88,7 @@ export class Memory {
   /** When a report is next possible: the day after a payment. */
   #until(state) {
     const ends = state.paid.map(([time]) => time + DAY).sort((a, b) => a - b);
-    return ends.find((end) => end > state.now && this.#left(state, end) >= 1);
+    return ends.find((end) => end > state.now && this.#remaining(state, end) >= 1);
   }
 
   /** What is kept, with the time that was read, and the latest ever. */

@@ -25,12 +25,12 @@ export interface Reported {
   readonly report: Report;
   /** Whether it was drawn before for the same cell, and cost nothing. */
   readonly remembered: boolean;
-  /** New reports left in these 24 hours. */
-  readonly left: number;
+  /** New reports that remain in these 24 hours. */
+  readonly remaining: number;
 }
 
 export interface Status {
-  left: number;
+  remaining: number;
   spent: number;
   remembered: number;
 }

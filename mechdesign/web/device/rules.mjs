@@ -8,25 +8,29 @@ const HOURS = 24;
 
 /** ask(tick, steps, belief): the number of a table, null for no report. Throws ReportError "table" for a rule that a design
  * of so many ticks a day and so many tables cannot have. */
-export function ruleOf({ kind, widths, number, hours, above, most, per: word }, ticks, tables) {
+export function ruleOf(description, ticks, tables) {
+  const { kind, table_thresholds: bounds, table_numbers: numbers } = description;
   const rising = (list) => Array.isArray(list) && list.every((each, k) => each > (list[k - 1] ?? 0) && each < Infinity);
   const named = (list) => Array.isArray(list) && list.every((each) => Number.isInteger(each) && each >= 0 && each < tables);
-  need(rising(widths) && named(number), "has a rule of other tables");
-  need(number.length > 0 || widths.length < tables, "has a rule of more tables");
-  const table = (k, error) => (number.length > 0 ? number[k] : widths.filter((width) => error > width).length);
+  need(rising(bounds) && named(numbers), "has a rule of other tables");
+  need(numbers.length > 0 || bounds.length < tables, "has a rule of more tables");
+  const table = (k, error) => (numbers.length > 0 ? numbers[k] : bounds.filter((bound) => error > bound).length);
   if (kind === "clock") {
+    const { hours } = description;
     need(Array.isArray(hours) && hours.every((hour) => hour >= 0 && hour < HOURS), "has a rule without hours");
-    need(number.length === 0 || number.length === hours.length, "has a rule of other hours");
+    need(numbers.length === 0 || numbers.length === hours.length, "has a rule of other hours");
     const at = new Map(hours.map((hour, k) => [Math.floor((hour * ticks) / HOURS), k]));
     return (tick, _, belief) => (at.has(tick % ticks) ? table(at.get(tick % ticks), belief.best.error) : null);
   }
   need(kind === "risk", `has a rule, ${kind}, that this client does not know`);
-  const per = windowOf(word, ticks);
-  need(Number.isFinite(above) && Number.isInteger(most) && most >= 1 && per !== null, "has a rule without numbers");
-  need(number.length === 0 || number.length === most, "has a rule of other reports");
+  const { threshold, max_reports: maxReports } = description;
+  const window = windowOf(description.window, ticks);
+  const isComplete = Number.isFinite(threshold) && Number.isInteger(maxReports) && maxReports >= 1 && window !== null;
+  need(isComplete, "has a rule without numbers");
+  need(numbers.length === 0 || numbers.length === maxReports, "has a rule of other reports");
   return (tick, steps, belief) => {
-    if (!(belief.best.error > above)) return null;
-    const drawn = stepsSince(steps, startOf(per, tick)).length;
-    return drawn < most ? table(drawn, belief.best.error) : null;
+    if (!(belief.best.error > threshold)) return null;
+    const drawn = stepsSince(steps, startOf(window, tick)).length;
+    return drawn < maxReports ? table(drawn, belief.best.error) : null;
   };
 }
