@@ -183,7 +183,7 @@ class BlockSearch:
         # Multipliers of inequalities are not negative. Dropping the others leaves a valid bound.
         useful = multipliers > 0
         side = self.limits.side_rows(self.rows[useful], table.shape[1])
-        folded = side.fold_down(self.cost, multipliers[useful]) if useful.any() else self.cost
+        folded = side.lagrangian_cost_down(self.cost, multipliers[useful]) if useful.any() else self.cost
         value = min(float((self.cost * table).sum()), self.incumbent.objective)
         # Limits of right side 0 leave no constant term, so folded rows only change the cost (step 3 of the module).
         bound = homogeneous_bound(

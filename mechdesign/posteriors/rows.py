@@ -310,7 +310,7 @@ class ProgramRows:
         columns = np.arange(n) * reports + rows[:, :1]
         matrix = sp.csr_array((data.ravel(), columns.ravel(), np.arange(0, k * n + 1, n)), shape=(k, n * reports))
         names = [f"{self.caps[owner].name}: report {report}" for report, owner in rows[:, :2]]
-        return SideRows(matrix=matrix, limit=np.zeros(k), share=np.zeros(k), names=names)
+        return SideRows(matrix=matrix, limit=np.zeros(k), epigraph_coefficient=np.zeros(k), names=names)
 
     def lift_columns(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
         """Lift a table (n, m) to limits lower by `tighter`, and divide by the largest row sum."""

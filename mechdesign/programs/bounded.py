@@ -1,8 +1,8 @@
 r"""The smallest expected loss with a bound on the loss at every secret.
 
-    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
-    over        private tables P (n, m)
-    subject to  sum_y P(y|u) l(u, y) <= B(u)                    for every secret u
+    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)                                                     (1)
+    over        private tables P (n, m)                                                                 (2)
+    subject to  sum_y P(y|u) l(u, y) <= B(u)                    for every secret u                      (3)
 
 Known: between the optimal program (B large) and the minimax program. With one B for all secrets it has a solution if
 and only if B is at least the minimax value.
@@ -64,7 +64,9 @@ class Bounded(Coupled):
     def statement(self) -> cp.Problem:
         import cvxpy as cp
 
+        # Tables (2).
         table, constraints = private_table(self.problem)
+        # (3): an infinite B(u) is no constraint, and solvers take finite right-hand sides only.
         bounded = np.flatnonzero(np.isfinite(self.bounds))
         at_secret = cp.sum(cp.multiply(self.problem.loss_matrix, table), axis=1)
         constraints.append(at_secret[bounded] <= self.bounds[bounded])
@@ -73,12 +75,14 @@ class Bounded(Coupled):
     def parameters(self) -> dict[str, Any]:
         bounds = np.asarray(self.worst_loss, float)
         stored = bounds.astype(object)
-        stored[~np.isfinite(bounds)] = None  # JSON has no infinity
+        # JSON has no infinity; `read_bounds` is the inverse.
+        stored[~np.isfinite(bounds)] = None
         return {"worst_loss": stored.tolist()}
 
     def side_rows(self) -> SideRows:
         loss = self.problem.loss_matrix
-        secrets = np.flatnonzero(self.bounds < loss.max(axis=1))  # a larger bound binds nobody
+        # (3), except where B(u) is at least every loss of the secret: that holds for every distribution.
+        secrets = np.flatnonzero(self.bounds < loss.max(axis=1))
         return rows_per_secret(loss, limit=self.bounds, what="the bound on the loss", secrets=secrets)
 
 

@@ -1,8 +1,8 @@
 r"""The optimal program with the user's own constraints.
 
-    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
-    over        private tables P (n, m)
-    subject to  every constraint of the user
+    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)                                                     (1)
+    over        private tables P (n, m)                                                                 (2)
+    subject to  every constraint of the user, g(P) <= 0                                                 (3)
 
 Source: Koufogiannis 2017, equations (6.22)-(6.24), with further constraints.
 Known: at least the value of the optimal program, and equal to it if its mechanism satisfies the constraints.
@@ -46,7 +46,7 @@ def claimed_limits(program: str, parameters: Mapping[str, Any]) -> list[ClaimedL
     return limits
 
 
-Given = Constraint | Callable[["cp.Variable"], Sequence["cp.Constraint"]]
+UserConstraint = Constraint | Callable[["cp.Variable"], Sequence["cp.Constraint"]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,7 +68,7 @@ class Constrained(Coupled):
     True
     """
 
-    constraints: Sequence[Given]
+    constraints: Sequence[UserConstraint]
     name = "constrained"
 
     def __post_init__(self) -> None:
@@ -78,12 +78,13 @@ class Constrained(Coupled):
                 raise InputError(message, field="constraints", value=type(constraint).__name__)
             if isinstance(constraint, Constraint):
                 constraint.check(self.problem)
-        stated = [
+        completed = [
             constraint.for_problem(self.problem) if isinstance(constraint, ClaimedLimit) else constraint
             for constraint in self.constraints
         ]
-        object.__setattr__(self, "constraints", stated)
-        self.user_inequalities  # noqa: B018 - the functions of the user are called here, so that their errors name their line
+        object.__setattr__(self, "constraints", completed)
+        # The functions of the user are called here, so that their errors appear where the program is made.
+        self.user_inequalities  # noqa: B018
 
     @cached_property
     def _private(self) -> tuple[cp.Variable, list[cp.Constraint]]:
@@ -99,13 +100,14 @@ class Constrained(Coupled):
         """The inequalities of the user's functions, checked."""
         functions = [constraint for constraint in self.constraints if not isinstance(constraint, Constraint)]
         returned = (function(self.table) for function in functions)
-        listed = (each if isinstance(each, (list, tuple)) else [each] for each in returned)
-        return [_check_inequality(inequality, self.table) for each in listed for inequality in each]
+        # A function may also return a single inequality.
+        lists = (result if isinstance(result, (list, tuple)) else [result] for result in returned)
+        return [_check_inequality(inequality, self.table) for inequalities in lists for inequality in inequalities]
 
     @property
     def convex_inequalities(self) -> list[cp.Constraint]:
         """The inequalities among `user_inequalities` that are convex but not affine."""
-        return [own for own in self.user_inequalities if not own.expr.is_affine()]
+        return [inequality for inequality in self.user_inequalities if not inequality.expr.is_affine()]
 
     def statement(self, margin: float = 0.0) -> cp.Problem:
         """The program in cvxpy, the constraints with an absolute margin."""
@@ -116,13 +118,14 @@ class Constrained(Coupled):
             inequalities += (
                 constraint.inequalities(self.table, self.problem) if isinstance(constraint, Constraint) else []
             )
+        # (2), then (3) with the margin: slack that rounding to integers may use up.
         constraints = [*self._private[1], *(constraint.expr <= -margin for constraint in inequalities)]
         return cp.Problem(cp.Minimize(expected_loss(self.table, self.problem)), constraints)
 
     def parameters(self) -> dict[str, Any]:
         known = [constraint for constraint in self.constraints if isinstance(constraint, Constraint)]
         described = [constraint.describe() for constraint in known]
-        return {"constraints": described, "own_constraints": [str(own) for own in self.user_inequalities]}
+        return {"constraints": described, "own_constraints": [str(inequality) for inequality in self.user_inequalities]}
 
     @property
     def limits(self) -> list[ClaimedLimit]:
@@ -131,9 +134,13 @@ class Constrained(Coupled):
 
     def side_rows(self) -> SideRows:
         """The side rows without those of claimed limits."""
-        parts = [each.rows(self.problem) for each in self.constraints if isinstance(each, RowConstraint)]
+        parts = [
+            constraint.rows(self.problem) for constraint in self.constraints if isinstance(constraint, RowConstraint)
+        ]
         parts += [
-            _affine_rows(own, self.table, k) for k, own in enumerate(self.user_inequalities) if own.expr.is_affine()
+            _affine_rows(inequality, self.table, k)
+            for k, inequality in enumerate(self.user_inequalities)
+            if inequality.expr.is_affine()
         ]
         return stack_rows(parts, self.problem.domain.size * self.problem.reports.size)
 
@@ -151,15 +158,17 @@ def _check_inequality(inequality: cp.Constraint, table: cp.Variable) -> cp.Const
     return inequality
 
 
-def _affine_rows(own: cp.Constraint, table: cp.Variable, number: int) -> SideRows:
-    """expr(P) <= 0 for an affine expr as rows over P flattened row by row; cvxpy flattens column by column."""
+def _affine_rows(inequality: cp.Constraint, table: cp.Variable, number: int) -> SideRows:
+    """(3) for an affine g, as side rows over P flattened row by row."""
     n, m = table.shape
+    # cvxpy evaluates at the current value of the variable. At P = 0 an affine g is its constant.
     value = table.value
     table.value = np.zeros((n, m))
-    constant = np.atleast_1d(np.asarray(own.expr.value, float)).ravel(order="F")
-    gradient = sp.csr_array(sp.csc_array(own.expr.grad[table]).T)
+    constant = np.atleast_1d(np.asarray(inequality.expr.value, float)).ravel(order="F")
+    gradient = sp.csr_array(sp.csc_array(inequality.expr.grad[table]).T)
     table.value = value
-    place = np.arange(n * m).reshape((m, n)).T.ravel()  # column-major position of every entry, row by row
-    matrix = sp.csr_array(gradient[:, place])
+    # cvxpy flattens column by column: the position there of every entry, row by row.
+    column_major = np.arange(n * m).reshape((m, n)).T.ravel()
+    matrix = sp.csr_array(gradient[:, column_major])
     names = [f"constraints: your inequality {number}, entry {k}" for k in range(len(constant))]
-    return SideRows(matrix=matrix, limit=-constant, share=np.zeros(len(constant)), names=names)
+    return SideRows(matrix=matrix, limit=-constant, epigraph_coefficient=np.zeros(len(constant)), names=names)

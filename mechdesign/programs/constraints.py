@@ -1,8 +1,8 @@
 """Constraints on the table of a mechanism, stated in cvxpy and, if they are few rows, as side rows.
 
-ReportCap       P(y|u) <= cap                                for some reports y, at some secrets u
-RequiredReport  P(y|u) >= least                              for a report y, at some secrets u
-ErrorCap        sum over y with |u - y| > radius of P(y|u) <= share      for some secrets u
+ReportCap       P(y|u) <= cap                            for some reports y, at some secrets u      (1)
+RequiredReport  P(y|u) >= least                          for a report y, at some secrets u          (2)
+ErrorCap        sum over y with |u - y| > radius of P(y|u) <= share      for some secrets u         (3)
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ class Constraint(FrozenRecord, ABC):
     def describe(self) -> dict[str, Any]:
         """The constraint as JSON, for a file."""
         fields = asdict(self).items()
+        # JSON takes neither arrays nor NumPy's integers.
         lists = {name: [int(place) for place in value] for name, value in fields if np.ndim(value)}
         return {"constraint": self.name, **dict(fields), **lists}
 
@@ -89,6 +90,7 @@ class ReportCap(RowConstraint):
     def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
         secrets = all_or_places(self.secrets, problem.domain.size, "secrets")
         reports = all_or_places(self.reports, problem.reports.size, "reports")
+        # (1), one vector of inequalities for each report
         return [table[secrets, int(y)] <= self.cap for y in reports]
 
     def rows(self, problem: DesignProblem) -> SideRows:
@@ -136,9 +138,11 @@ class RequiredReport(RowConstraint):
         all_or_places([self.report], problem.reports.size, "report")
 
     def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
+        # Inequality (2).
         return [table[all_or_places(self.secrets, problem.domain.size, "secrets"), self.report] >= self.least]
 
     def rows(self, problem: DesignProblem) -> SideRows:
+        # (2) as -P(y|u) <= -least: side rows are upper limits.
         what = "required-report (least)"
         return _entry_rows(problem, self.report, self.secrets, sign=-1.0, limit=-self.least, what=what)
 
@@ -186,11 +190,13 @@ class ErrorCap(RowConstraint):
         import cvxpy as cp
 
         secrets = all_or_places(self.secrets, problem.domain.size, "secrets")
+        # Inequality (3).
         return [cp.sum(cp.multiply(self.beyond(problem), table), axis=1)[secrets] <= self.share]
 
     def rows(self, problem: DesignProblem) -> SideRows:
         beyond, n = self.beyond(problem), problem.domain.size
         secrets = all_or_places(self.secrets, n, "secrets")
+        # (3) holds at a secret without a report beyond the radius; its row would be zeros.
         secrets = secrets[beyond[secrets].any(axis=1)]
         what = "error-cap (share): the probability of a far report"
         return rows_per_secret(beyond, limit=np.full(n, self.share), what=what, secrets=secrets)
@@ -242,6 +248,7 @@ def all_or_places(numbers: Sequence[int] | None, size: int, field: str) -> NDArr
     if not (places.size and np.issubdtype(places.dtype, np.integer)):
         raise InputError(message, field=field, value=numbers)
     refuse_entries((places < 0) | (places >= size), places, message, field=field)
+    # A place given twice would give two equal side rows, whose multipliers are not unique.
     return np.unique(places).astype(np.int64)
 
 
@@ -252,10 +259,11 @@ def _entry_rows(
     n, m = problem.domain.size, problem.reports.size
     entries = np.zeros((n, m))
     entries[:, report] = sign
-    at = all_or_places(secrets, n, "secrets")
-    return rows_per_secret(entries, limit=np.full(n, limit), what=f"{what}: report {report}", secrets=at)
+    numbers = all_or_places(secrets, n, "secrets")
+    return rows_per_secret(entries, limit=np.full(n, limit), what=f"{what}: report {report}", secrets=numbers)
 
 
 def _check_share(value: float, field: str, *, remedy: str) -> None:
+    # A limit of 0 would make reports impossible, which privacy then spreads to every secret (forbidden.py).
     if not 0 < value <= 1:
         raise InputError("must lie in (0, 1]", field=field, value=value, remedy=remedy)

@@ -4,9 +4,9 @@ In n dimensions let R be the scalar curvature of the conformal metric g = eps^2 
 is r^{n-1} (1 - Ric r^2 / 6). To first order the integral of e^{-d(u, y)} over y is then c_n (1 - (n + 1) R / 6), with
 c_n = 2, 2 pi, 8 pi for n = 1, 2, 3 (the integral of e^{-|x|}). Hence K w = 1 is solved to first order by
 
-    w(y) = (eps^n |cell| / c_n) (1 + (n + 1) R / 6)   =   eps^{n-2} (-excess) |cell| / c_n
+    w(y) = (eps^n |cell| / c_n) (1 + (n + 1) R / 6)   =   eps^{n-2} (-excess) |cell| / c_n              (1)
 
-    n = 1    excess = -eps^2
+    n = 1    excess = -eps^2                                                                            (2)
     n = 2    excess = Laplacian(log eps) - eps^2
     n = 3    excess = (8 Laplacian(log eps) + 4 |grad log eps|^2) / 3 - eps^2
 
@@ -52,6 +52,7 @@ def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
         ahead, behind = logarithm(domain.points + step), logarithm(domain.points - step)
         laplacian += (ahead + behind - 2 * here) / h**2
         slope += ((ahead - behind) / (2 * h)) ** 2
+    # (2), without - eps^2; a line has no curvature.
     bend = {1: 0.0 * laplacian, 2: laplacian, 3: (8 * laplacian + 4 * slope) / 3}[domain.dimension]
     return bend - (metric.scale * metric.level.at(domain.points)) ** 2
 
@@ -60,6 +61,7 @@ def signed_weights(domain: Domain, metric: Eikonal, least: float = -math.inf) ->
     """First-order weights (k,) of the cells of a grid, at least the share `least` of those of a flat metric."""
     assert domain.cell is not None
     level = metric.scale * metric.level.at(domain.points)
+    # (1): `square` is -excess, eps^2 for a flat metric, of which the share `least` is kept.
     square = np.maximum(-curvature_excess(domain, metric), least * level**2)
     return level ** (domain.dimension - 2) * square * math.prod(domain.cell) / TOTALS[domain.dimension]
 
@@ -71,4 +73,5 @@ def local_weights(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
 
 def line_weights(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """The exact weights (k,) of places on a line from their lengths left and right in nats, infinite at the ends."""
+    # On a line e^{-d} is the kernel of a Markov chain: its inverse is tridiagonal, and K w = 1 has a closed form.
     return np.asarray((np.tanh(left / 2) + np.tanh(right / 2)) / 2)

@@ -1,8 +1,8 @@
 r"""The eikonal weight system (Algorithm 1).
 
     find        w (n)                    (if several exist: minimise sum_y w(y) sum_u prior(u) K(u, y) l(u, y))
-    subject to  w >= 0,  K w = 1         with K(u, y) = e^{-f_y(u)}, f_y(u) = d(u, y)
-    then        P(y|u) = w(y) K(u, y)
+    subject to  w >= 0,  K w = 1         with K(u, y) = e^{-f_y(u)}, f_y(u) = d(u, y)                   (1)
+    then        P(y|u) = w(y) K(u, y)                                                                   (2)
 
 f_y solves |grad f_y| = eps, f_y(y) = 0; here f_y is a distance of the metric, or a fast-marching field made
 1-Lipschitz.
@@ -56,6 +56,7 @@ class EikonalWeights(Program):
 
     def __post_init__(self) -> None:
         if self.problem.reports is not self.problem.domain:
+            # (1) has one equation a secret and one weight a report: K must be square.
             raise UnsuitableError("the weight system needs reports = secrets", field="reports")
         if self.distances not in ("graph", "fast-marching"):
             raise InputError("must be graph or fast-marching", field="distances", value=self.distances)
@@ -75,7 +76,9 @@ class EikonalWeights(Program):
 
         kernel = self.kernel()
         weights = cp.Variable(self.problem.domain.size, name="w")
+        # The expected loss of (2), linear in w.
         loss = (self.problem.weighted_loss * kernel).sum(axis=0) @ weights
+        # The system (1).
         return cp.Problem(cp.Minimize(loss), [weights >= 0, kernel @ weights == 1])
 
     def parameters(self) -> dict[str, Any]:

@@ -44,9 +44,11 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
     if len(places) < 2:
         value = f"{len(numbers)} of {problem.reports.size}"
         raise InputError("must leave at least two reports", field="forbidden", value=value)
+    # A grid that lacks cells becomes a list of points; nodes stay nodes, since they have no coordinates.
     kind: Literal["nodes", "points"] = "nodes" if problem.reports.kind == "nodes" else "points"
     reports = Domain(kind=kind, points=problem.reports.points[places], unit=problem.reports.unit)
     loss = problem.loss
+    # Only a loss given as a table has a column for every report; the others are computed from the places.
     if isinstance(loss, TableLoss):
         loss = replace(loss, values=problem.loss_matrix[:, places])
     return replace(problem, reports=reports, loss=loss)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 # The range of eps that is searched for a family.
 MAX_STEP_NATS = 24.0  # nats between the nearest places, or between any two: e^-24 is a noise of 4e-11
 MIN_DOMAIN_NATS = 1e-12  # nats across the domain: wider noise moves no expected distance in its tenth digit
-MAX_DISPLACEMENTS = 500_000  # displacements over which noise is followed
+MAX_DISPLACEMENTS = 500_000  # displacements over which clamped noise is summed
 
 MAX_DIRECT_PAIRS = 4_000  # pairs up to which the Euclidean metric is used itself; near pairs are faster beyond
 
@@ -65,7 +65,7 @@ class Family:
     name: str
     table: TableOfEpsilon
     nats: bool = False  # True: eps is in nats, a claim of local privacy; else in nats per unit of length
-    followed: bool = False  # True: noise is followed beyond the domain, which limits its width
+    is_clamped: bool = False  # True: noise is summed beyond the domain, which limits its width
 
     def metric(self, domain: Domain, epsilon: float) -> Metric:
         return Discrete(epsilon=epsilon) if self.nats else Euclidean(epsilon=epsilon, unit=domain.unit)
@@ -81,14 +81,16 @@ class Family:
         points = domain.points
         neighbours, _ = cKDTree(points).query(points, k=2)
         step = float(neighbours[:, 1].min())
-        least = MIN_DOMAIN_NATS / math.dist(points.min(axis=0), points.max(axis=0))
-        if self.followed:
-            least = TAIL_NATS / (step * MAX_DISPLACEMENTS ** (1 / points.shape[1]))
-        return least, 1 / step, MAX_STEP_NATS / step
+        smallest = MIN_DOMAIN_NATS / math.dist(points.min(axis=0), points.max(axis=0))
+        if self.is_clamped:
+            # Noise reaches TAIL_NATS / eps in every direction, and the displacements in this range are counted.
+            smallest = TAIL_NATS / (step * MAX_DISPLACEMENTS ** (1 / points.shape[1]))
+        return smallest, 1 / step, MAX_STEP_NATS / step
 
     def expected_distances(self, problem: DesignProblem) -> Callable[[float], float]:
         """The left-hand side of (1), in units, as a function of eps; each call makes one table."""
         require_distances(problem.domain)
+        # (1) is <weights, P>.
         weights = problem.prior_array[:, None] * problem.domain.euclidean_to(problem.reports)
 
         def expected_distance(epsilon: float) -> float:
@@ -110,9 +112,9 @@ FAMILIES = {
             nats=True,
         ),
         Family(name="geometric_normalised", table=normalised_table),
-        Family(name="geometric_clamped", table=clamped_table, followed=True),
+        Family(name="geometric_clamped", table=clamped_table, is_clamped=True),
         Family(name="laplacian_normalised", table=laplace_normalised),
-        Family(name="laplacian_clamped", table=laplace_clamped, followed=True),
+        Family(name="laplacian_clamped", table=laplace_clamped, is_clamped=True),
     )
 }
 
@@ -153,9 +155,10 @@ class MatchedOptimal(Program):
     def __post_init__(self) -> None:
         require_euclidean(self.problem)
         euclidean, unit = self.at(1.0), self.problem.domain.unit
-        widest, nearest = euclidean.constant_loss, float(euclidean.weighted_loss.min(axis=1).sum())
-        if self.target >= widest:
-            message = f"must be below {widest:.6g} {unit}, the expected distance of the best constant report"
+        # The constant report, private at every eps, meets the first; below the second no table meets (1).
+        constant, nearest = euclidean.constant_loss, float(euclidean.weighted_loss.min(axis=1).sum())
+        if self.target >= constant:
+            message = f"must be below {constant:.6g} {unit}, the expected distance of the best constant report"
             raise InputError(message, field="distance", value=self.target)
         if self.target <= nearest:
             message = f"must be above {nearest:.6g} {unit}, the smallest expected distance that reports allow"
@@ -173,10 +176,10 @@ class MatchedOptimal(Program):
         """The optimal program's problem at eps nats per unit: Euclidean, or for the graph of near pairs."""
         metric = Euclidean(epsilon=epsilon, unit=self.problem.domain.unit)
         euclidean = replace(self.problem, metric=metric, loss=Distance(), query=None, matched_distance=None)
-        return near_pairs(euclidean) if graph and self.graph else euclidean
+        return near_pairs(euclidean) if graph and self.uses_graph else euclidean
 
     @cached_property
-    def graph(self) -> bool:
+    def uses_graph(self) -> bool:
         """True if near pairs replace all pairs (near_pairs.py)."""
         domain = self.problem.domain
         return domain.kind == "grid" and domain.dimension <= 2 and len(self.problem.edges.tail) > MAX_DIRECT_PAIRS
@@ -184,7 +187,8 @@ class MatchedOptimal(Program):
     @cached_property
     def excess(self) -> float:
         """The factor k >= 1: the largest graph distance over Euclidean distance of the domain."""
-        return excess(self.at(1.0), self.at(1.0, graph=True)) if self.graph else 1.0
+        # Both are linear in eps, so their ratio at eps = 1 is the ratio at any.
+        return excess(self.at(1.0), self.at(1.0, graph=True)) if self.uses_graph else 1.0
 
     def statement(self, epsilon: float | None = None) -> cp.Problem:
         """L(eps) in cvxpy, by default at the problem's own eps."""

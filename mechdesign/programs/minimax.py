@@ -1,7 +1,7 @@
 r"""The smallest worst-case loss over secrets, for any prior.
 
-    minimise    max over secrets u of sum_y P(y|u) l(u, y)
-    over        private tables P (n, m)
+    minimise    max over secrets u of sum_y P(y|u) l(u, y)                                              (1)
+    over        private tables P (n, m)                                                                 (2)
 
 Source: the maximum over secrets in place of the mean; for the discrete metric Kairouz et al. 2014.
 Known: by duality the value is the largest that the optimal program takes under any prior; the prior that attains it is
@@ -46,13 +46,15 @@ class Minimax(Coupled):
     def statement(self) -> cp.Problem:
         import cvxpy as cp
 
+        # Tables (2).
         table, constraints = private_table(self.problem)
         at_secret = cp.sum(cp.multiply(self.problem.loss_matrix, table), axis=1)
         return cp.Problem(cp.Minimize(cp.max(at_secret)), constraints)
 
     def base_cost(self) -> NDArray[np.float64]:
+        # (1) in epigraph form: the objective is t alone, and one side row a secret keeps its loss below t.
         return np.zeros_like(self.problem.loss_matrix)
 
     def side_rows(self) -> SideRows:
         limit = np.zeros(self.problem.domain.size)
-        return rows_per_secret(self.problem.loss_matrix, limit=limit, share=1.0, what="the loss")
+        return rows_per_secret(self.problem.loss_matrix, limit=limit, epigraph_coefficient=1.0, what="the loss")

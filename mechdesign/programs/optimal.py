@@ -1,12 +1,12 @@
 r"""The optimal program: the locally Lipschitz mechanism of least expected loss.
 
-    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
+    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)                                                     (1)
     over        P (n, m)
-    subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
-                P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
+    subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u                      (2)
+                P(y|u) <= e^{d_e} P(y|v)      for every edge e = (u, v), both ways, and report y        (3)
 
-Source: Koufogiannis & Pappas 2016, section IV (the program behind Table I); Koufogiannis 2017, equations (6.22)-(6.24);
-the same program under a Euclidean metric is the optimal geo-indistinguishable mechanism of Bordenabe et al. 2014.
+Source: Koufogiannis & Pappas 2016, section IV (the program behind Table I); Koufogiannis 2017, equations (6.22)-(6.24).
+Under a Euclidean metric it is the optimal geo-indistinguishable mechanism of Bordenabe et al. 2014.
 Known: 0/1 loss on a line gives the truncated geometric mechanism (Ghosh et al. 2012); the discrete metric with 0/1 loss
 gives K-ary randomized response.
 """
@@ -44,5 +44,6 @@ class Optimal(Program):
     def statement(self) -> cp.Problem:
         import cvxpy as cp
 
+        # Constraints (2) and (3).
         table, constraints = private_table(self.problem)
         return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), constraints)

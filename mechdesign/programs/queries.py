@@ -1,10 +1,10 @@
 r"""The mechanism of a query (Algorithm 1 with few answers): kernels of label sets, and the rest for the true answer.
 
-    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)
+    minimise    sum_u prior(u) sum_y P(y|u) l(u, y)                                                     (1)
     over        w >= 0, one weight per answer y and source set S: places with that label, or all places
-    where       P(y|u) = sum over the sets of y of w(y, S) e^{-f_S(u)}        for every answer y that is not q(u)
-                P(q(u)|u) = 1 - sum over the other answers of P(y|u)          for every secret u
-    subject to  P(y|u) <= e^{d_e} P(y|v)     for every edge e = (u, v), both ways, and y = q(u), q(v)
+    where       P(y|u) = sum over the sets of y of w(y, S) e^{-f_S(u)}    for every answer y, not q(u)  (2)
+                P(q(u)|u) = 1 - sum over the other answers of P(y|u)      for every secret u            (3)
+    subject to  P(y|u) <= e^{d_e} P(y|v)     for every edge e = (u, v), both ways, and y = q(u), q(v)   (4)
 
 f_S(u) = min over s in S of d(u, s) solves |grad f| = eps with f = 0 on S. With S = q^{-1}(y) alone, columns away from
 their own label are those of Algorithm 1: the smallest private ones for the values at the label's border. On its own
@@ -82,9 +82,11 @@ class QueryWeights(Program):
     def sources(self) -> list[tuple[int, NDArray[np.int64]]]:
         """The smaller source sets, each once, with its answer."""
         n, m = self.distances.shape
-        room = (MOST_ENTRIES // (n * m) - 2 - len(SHARES)) // 2
-        step = max(1, -(-len(RECEDING) // max(room, 1)))
-        levels = RECEDING[step // 2 :: step] if room > 0 else ()
+        # Two sets a label are always there; each further distance gives two (with and without one other label).
+        max_levels = (MOST_ENTRIES // (n * m) - 2 - len(SHARES)) // 2
+        step = max(1, -(-len(RECEDING) // max(max_levels, 1)))
+        levels = RECEDING[step // 2 :: step] if max_levels > 0 else ()
+        # The distances to the nearest and to the second nearest other label; with two labels there is no second.
         away = self.distances.copy()
         away[np.arange(n), self.query.answer] = np.inf
         away = np.column_stack([away, np.full(n, np.inf)]) if m == 2 else away
@@ -95,14 +97,15 @@ class QueryWeights(Program):
         border = np.zeros(n, bool)
         border[tail[self.query.answer[tail] != self.query.answer[head]]] = True
         sources: dict[bytes, tuple[int, NDArray[np.int64]]] = {}
-        alone = n * (border.sum() + m * (2 + 2 * len(levels) + len(SHARES))) <= MOST_ENTRIES // 2
+        fits_alone = n * (border.sum() + m * (2 + 2 * len(levels) + len(SHARES))) <= MOST_ENTRIES // 2
         for y, places in enumerate(self.query.places):
             # Places at least t nats from every other label, or from all others but one; then those with long edges.
             sets = [places[nearest[places, j] >= t] for j in (1, 0) for t in levels]
             sets += [places[shortest[places] >= s] for s in np.quantile(shortest[places], SHARES if levels else ())]
             # Every place at the border alone, if these fill at most half the kernel.
-            sets += list(places[border[places], None]) if alone else []
+            sets += list(places[border[places], None]) if fits_alone else []
             for source in sets:
+                # The whole label is among the kernels already, and different distances can give the same set.
                 if 0 < len(source) < len(places):
                     sources.setdefault(source.tobytes(), (y, source))
         return list(sources.values())
@@ -110,14 +113,15 @@ class QueryWeights(Program):
     @cached_property
     def answer(self) -> NDArray[np.int64]:
         """The answer (k,) of each kernel, as a report number."""
-        everyone = np.arange(self.distances.shape[1])
-        return np.concatenate([everyone, everyone, np.array([y for y, _ in self.sources], np.int64)])
+        reports = np.arange(self.distances.shape[1])
+        return np.concatenate([reports, reports, np.array([y for y, _ in self.sources], np.int64)])
 
     @cached_property
     def kernel(self) -> NDArray[np.float64]:
         """e^{-f_S(u)} (n, k): the set of every label, all places for every label, then the smaller sets."""
         n, m = self.distances.shape
         require_memory(n, len(self.answer), tables=3, what="the kernels of a query")
+        # Column-major, because kernels are read one at a time.
         kernel = np.ones((len(self.answer), n)).T
         np.exp(-self.distances, out=kernel[:, :m])
         if self.sources:
@@ -130,11 +134,13 @@ class QueryWeights(Program):
         n, m = self.distances.shape
         table = np.zeros((n, m))
         for y in range(m):
+            # (2); few weights are positive
             used = np.flatnonzero((self.answer == y) & (weights != 0))
             table[:, y] = self.kernel[:, used] @ weights[used]
-        own = np.arange(n), self.query.answer
-        table[own] = 0.0
-        table[own] = 1.0 - table.sum(axis=1)
+        # Equation (3).
+        true_answer = np.arange(n), self.query.answer
+        table[true_answer] = 0.0
+        table[true_answer] = 1.0 - table.sum(axis=1)
         return table
 
     def statement(self) -> cp.Problem:
@@ -143,9 +149,11 @@ class QueryWeights(Program):
         m = self.problem.reports.size
         weights = cp.Variable(len(self.answer), name="w")
         true = self.query.answer[:, None] == np.arange(m)
+        # Equations (2) and (3).
         columns = [self.kernel[:, self.answer == y] @ weights[self.answer == y] for y in range(m)]
         others = cp.multiply(~true, cp.vstack(columns).T)
         table = others + cp.multiply(true, 1 - cp.sum(others, axis=1, keepdims=True) @ np.ones((1, m)))
+        # (4) with all edges and reports: more than it needs, which changes nothing (module docstring, Known).
         constraints = [weights >= 0, *simplex(table), *lipschitz(table, self.problem)]
         return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), constraints)
 

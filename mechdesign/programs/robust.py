@@ -1,7 +1,7 @@
 r"""The smallest expected loss under the worst of several priors.
 
-    minimise    max over k of sum_u prior_k(u) sum_y P(y|u) l(u, y)
-    over        private tables P (n, m)
+    minimise    max over k of sum_u prior_k(u) sum_y P(y|u) l(u, y)                                     (1)
+    over        private tables P (n, m)                                                                 (2)
 
 Known: by duality the value is the largest that the optimal program takes under any mixture of the priors. With all
 point priors it is the minimax program, with one prior the optimal one.
@@ -65,8 +65,10 @@ class Robust(Coupled):
     def statement(self) -> cp.Problem:
         import cvxpy as cp
 
+        # Tables (2).
         table, constraints = private_table(self.problem)
         costs = [prior[:, None] * self.problem.loss_matrix for prior in self.priors_array]
+        # Objective (1).
         worst = cp.max(cp.hstack([cp.sum(cp.multiply(cost, table)) for cost in costs]))
         return cp.Problem(cp.Minimize(worst), constraints)
 
@@ -74,11 +76,13 @@ class Robust(Coupled):
         return {"priors": self.priors_array.tolist()}
 
     def base_cost(self) -> NDArray[np.float64]:
+        # (1) in epigraph form: the objective is t alone, and one side row a prior keeps its mean below t.
         return np.zeros_like(self.problem.loss_matrix)
 
     def side_rows(self) -> SideRows:
         loss, priors = self.problem.loss_matrix, self.priors_array
         require_memory(len(priors), loss.size, tables=4, what="the rows of the priors")
         matrix = sp.csr_array((priors[:, :, None] * loss[None]).reshape(len(priors), -1))
-        names = [f"the expected loss under prior {k}" for k in range(len(priors))]
-        return SideRows(matrix=matrix, limit=np.zeros(len(priors)), share=np.ones(len(priors)), names=names)
+        names = [f"the expected loss under prior {number}" for number in range(len(priors))]
+        k = len(priors)
+        return SideRows(matrix=matrix, limit=np.zeros(k), epigraph_coefficient=np.ones(k), names=names)

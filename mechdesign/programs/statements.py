@@ -1,4 +1,4 @@
-"""Parts of statements in cvxpy: rows of a table, its claim, and its expected loss."""
+"""Parts of statements in cvxpy: (1)-(3) of programs/optimal.py."""
 
 from __future__ import annotations
 
@@ -34,13 +34,12 @@ def simplex(table: cp.Variable) -> list[cp.Constraint]:
     """
     import cvxpy as cp
 
+    # Constraints (2).
     return [table >= 0, cp.sum(table, axis=1) == 1]
 
 
 def lipschitz(table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
     """The claim in cvxpy: table(u, y) <= e^{d(u, v)} table(v, y) for every report y and every edge (u, v), both ways.
-
-    Written with e^{-d/2} and e^{d/2} on the two sides, so that coefficients stay near 1.
 
     Parameters
     ----------
@@ -61,6 +60,7 @@ def lipschitz(table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]
     1
     """
     tail, head, length = problem.edges.both_ways()
+    # (3) as e^{-d/2} P(y|u) <= e^{d/2} P(y|v): the halves keep coefficients near 1, where solvers scale best.
     half = np.exp(length / 2)
     n, e = problem.domain.size, len(tail)
     rows = np.arange(e)
@@ -100,4 +100,5 @@ def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
     """
     import cvxpy as cp
 
+    # Objective (1).
     return cp.sum(cp.multiply(problem.weighted_loss, table))

@@ -237,7 +237,7 @@ def optimal_attempts(problem: DesignProblem, method: str | None) -> list[Attempt
 
 def designs_fit(problem: DesignProblem, rows: SideRows) -> bool:
     """True if the side rows share one maximum, so that multipliers are a prior, and the master is small enough."""
-    return problem.domain.size <= DESIGNS and bool((rows.share > 0).all())
+    return problem.domain.size <= DESIGNS and bool((rows.epigraph_coefficient > 0).all())
 
 
 def suits_rays(problem: DesignProblem) -> bool:

@@ -336,13 +336,13 @@ class DesignGeneration(MixtureGeneration):
         super().__init__(name, task)
         self.options, self.oracle, self.max_rounds = options, oracle, options.max_rounds
         self.stall, self.radius = StallRule(options.stall_rounds), options.radius
-        self.multipliers = project_dual(np.ones(task.rows.size), task.rows.share)
+        self.multipliers = project_dual(np.ones(task.rows.size), task.rows.epigraph_coefficient)
         self.design: SolveResult | None = None
         self.has_better_bound = False
 
     def advance(self, incumbent: Incumbent, budget: TimeBudget) -> bool:
         task, options, target = self.task, self.options, incumbent.target
-        share = task.rows.share
+        share = task.rows.epigraph_coefficient
         if self.best is not None:
             self._move_multipliers(self.best)
         # A secret of weight 0 leaves its row of the design to chance, which spoils the mixture.
@@ -350,7 +350,7 @@ class DesignGeneration(MixtureGeneration):
         wanted = options.first_gap
         if self.best is not None:
             wanted = max(options.target_share * target, min(wanted, options.gap_share * self.gap))
-        pair = self.oracle(task.rows.fold_down(task.cost, prior), wanted, self._seconds(budget), self.design)
+        pair = self.oracle(task.rows.lagrangian_cost_down(task.cost, prior), wanted, self._seconds(budget), self.design)
         if pair is None:
             return False
         self.design, dual = pair
@@ -377,7 +377,7 @@ class DesignGeneration(MixtureGeneration):
         else:
             # The square root halves the radius in logarithms: multipliers are compared by ratios.
             self.radius = max(math.sqrt(self.radius), least)
-        latest = project_dual(self.master.multipliers, self.task.rows.share)
+        latest = project_dual(self.master.multipliers, self.task.rows.epigraph_coefficient)
         # (1): the average with the best point, within the trust region around it.
         between = options.centred * best.multipliers + (1 - options.centred) * latest
         self.multipliers = np.clip(between, best.multipliers / self.radius, best.multipliers * self.radius)

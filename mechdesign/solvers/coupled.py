@@ -86,8 +86,8 @@ def polished_bound(task: Task, bound: CoupledBound, gap: float, time_limit: floa
 
 def first_bound(task: Task) -> CoupledBound:
     """A bound without a search, from equal multipliers of the side rows with a share."""
-    multipliers = project_dual(np.where(task.rows.share > 0, 1.0, 0.0), task.rows.share)
-    anchored = anchor_bound(task.pricer, task.rows.fold_down(task.cost, multipliers))
+    multipliers = project_dual(np.where(task.rows.epigraph_coefficient > 0, 1.0, 0.0), task.rows.epigraph_coefficient)
+    anchored = anchor_bound(task.pricer, task.rows.lagrangian_cost_down(task.cost, multipliers))
     return task.bound(anchored.dual, multipliers)
 
 
@@ -123,7 +123,7 @@ def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = No
     if incumbent.mass is None:
         if stopped is Stop.INTERRUPT:
             raise KeyboardInterrupt
-        if stopped is Stop.PRECISION and (task.rows.share == 0).any():
+        if stopped is Stop.PRECISION and (task.rows.epigraph_coefficient == 0).any():
             raise no_table(task, program, max(budget.remaining(), _LEAST_TIME))
         message = f"stopped ({stopped}) before any table was certified: allow more time, or use fewer cells"
         raise SolverError(message, field="time_limit", value=targets.time_limit)
@@ -173,7 +173,9 @@ def _try_closed_forms(task: Task, incumbent: Incumbent, budget: TimeBudget) -> N
 def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> DesignError:
     """The error without a table: with a proof that the limits contradict each other, if there is one."""
     # The proof is a positive lower bound of the least t with G P <= h + t |h|.
-    rows = replace(task.rows, share=np.where(task.rows.share > 0, 0.0, task.rows.size_of_limits))
+    rows = replace(
+        task.rows, epigraph_coefficient=np.where(task.rows.epigraph_coefficient > 0, 0.0, task.rows.size_of_limits)
+    )
     elastic = replace(task, cost=np.zeros_like(task.cost), rows=rows, constant=1.0, unit=1.0)
     for method, cap in whole_trials(task.problem, task.rows.size):
         try:
@@ -182,7 +184,7 @@ def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> Desi
             continue
         bound = elastic.bound(*whole.multipliers(solution.dual))
         if bound.value > 0:
-            weight = bound.multipliers * rows.share
+            weight = bound.multipliers * rows.epigraph_coefficient
             names = [rows.names[k] for k in np.argsort(-weight, kind="stable")[:3] if weight[k] > 0]
             return InfeasibleError(
                 f"no mechanism with this claim satisfies all limits (proved); conflicting: {', '.join(names)}",

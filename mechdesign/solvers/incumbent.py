@@ -54,7 +54,7 @@ class Task:
     @property
     def first_margin(self) -> NDArray[np.float64]:
         """The first margins of the limits (k,); 0 on rows with a share."""
-        return np.where(self.rows.share > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
+        return np.where(self.rows.epigraph_coefficient > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
 
     def unit_at(self, best: float) -> float:
         # An objective near zero must not scale the program up.

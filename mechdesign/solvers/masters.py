@@ -129,7 +129,7 @@ class VertexMaster:
         n, k = len(self.dual), self.rows.size
         self._unit, self._rounds = max(self.objective, RESOLUTION * self.scale), 0
         # Side rows in units of the objective (with t) or of their limit: the tolerances of HiGHS are absolute.
-        share, has_share = self.rows.share, self.rows.share > 0
+        share, has_share = self.rows.epigraph_coefficient, self.rows.epigraph_coefficient > 0
         self._row_scale = np.where(has_share, share * self._unit, self.rows.size_of_limits)
         right = np.r_[np.ones(n), self.limit / self._row_scale]
         self._master = ColumnMaster(right=right, linking=n, unit=self._unit / n)

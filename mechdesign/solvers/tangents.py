@@ -100,7 +100,7 @@ def tangent_rows(
             limit = math.fsum(terms) + _ROUNDED * math.fsum(np.abs(terms)) + _NOTHING
             name = f"constraints: a tangent of {inequality}, entry {entry}"
             row = sp.csr_array(matrix[None])
-            parts.append(SideRows(matrix=row, limit=np.array([limit]), share=np.zeros(1), names=[name]))
+            parts.append(SideRows(matrix=row, limit=np.array([limit]), epigraph_coefficient=np.zeros(1), names=[name]))
     return stack_rows(parts, x.size)
 
 

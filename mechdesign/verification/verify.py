@@ -82,9 +82,9 @@ def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) ->
     if multipliers.shape != rows.limit.shape or not (np.isfinite(multipliers).all() and np.isfinite(dual).all()):
         return False
     # Multipliers are untrusted: projected onto the dual cone, any numbers give a valid bound, at worst a poor one.
-    admissible = project_dual(multipliers, rows.share)
+    admissible = project_dual(multipliers, rows.epigraph_coefficient)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
-    folded = rows.fold_down(program.base_cost(), admissible)
+    folded = rows.lagrangian_cost_down(program.base_cost(), admissible)
     return _agrees(mechanism, coupled_bound(pricer, folded, rows.limit, dual, admissible))
 
 

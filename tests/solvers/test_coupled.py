@@ -127,10 +127,10 @@ def test_any_multipliers_give_a_valid_bound() -> None:
         for _ in range(20):
             multipliers = mechanism["multiplier"].values * rng.uniform(-1, 3, task.rows.size) + rng.normal(size=1) / 50
             dual = mechanism["dual"].values + rng.normal(size=16) * value * rng.choice([1e-9, 1e-2, 1])
-            admissible = project_dual(multipliers, task.rows.share)
+            admissible = project_dual(multipliers, task.rows.epigraph_coefficient)
             assert (admissible >= 0).all()
-            assert math.fsum(admissible * task.rows.share) <= 1
-            folded = task.rows.fold_down(task.cost, admissible)
+            assert math.fsum(admissible * task.rows.epigraph_coefficient) <= 1
+            folded = task.rows.lagrangian_cost_down(task.cost, admissible)
             found = coupled_bound(task.pricer, folded, task.rows.limit, dual, admissible)
             assert found <= value
 
@@ -139,10 +139,13 @@ def test_folded_cost_is_rounded_down() -> None:
     rng = np.random.default_rng(5)
     entries = rng.normal(size=(40, 12)) * 10.0 ** rng.integers(-6, 6, (40, 12))
     rows = SideRows(
-        matrix=stack_rows([], 12).matrix.__class__(entries), limit=np.zeros(40), share=np.zeros(40), names=[""] * 40
+        matrix=stack_rows([], 12).matrix.__class__(entries),
+        limit=np.zeros(40),
+        epigraph_coefficient=np.zeros(40),
+        names=[""] * 40,
     )
     cost, multipliers = rng.random((3, 4)), rng.random(40)
-    folded = rows.fold_down(cost, multipliers).ravel()
+    folded = rows.lagrangian_cost_down(cost, multipliers).ravel()
     for j in range(12):
         pairs = zip(entries[:, j].tolist(), multipliers.tolist(), strict=True)
         exact = Fraction(float(cost.flat[j])) + sum(Fraction(a) * Fraction(b) for a, b in pairs)
@@ -154,7 +157,9 @@ def test_folded_cost_is_rounded_down() -> None:
 def test_excess_is_rounded_up() -> None:
     thirds = np.full((1, 3), 1 / 3)
     matrix = stack_rows([], 3).matrix.__class__(np.ones((2, 3)))
-    rows = SideRows(matrix=matrix, limit=np.array([1.0, 0.0]), share=np.array([0.0, 1.0]), names=["a", "b"])
+    rows = SideRows(
+        matrix=matrix, limit=np.array([1.0, 0.0]), epigraph_coefficient=np.array([0.0, 1.0]), names=["a", "b"]
+    )
     assert 0 < rows.excess_up(thirds)[0] < 1e-14
     assert rows.excess_up(thirds)[1] == 0
     assert (rows.with_margin(np.array([-1e-9, 0.0])).excess_up(thirds) == 0).all()

@@ -115,7 +115,7 @@ def test_widest_noise_tends_to_uniform_or_corners() -> None:
     for name, family in matched.FAMILIES.items():
         least, _, _ = family.epsilons(problem.domain)
         wide = family.expected_distances(problem)(least)
-        assert wide == pytest.approx(ends if family.followed else uniform, rel=1e-3), name
+        assert wide == pytest.approx(ends if family.is_clamped else uniform, rel=1e-3), name
 
 
 def test_any_function_is_a_family() -> None:

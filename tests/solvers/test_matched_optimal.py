@@ -70,7 +70,7 @@ def test_the_excess_of_the_graph_by_adding_all_paths(cells: int, monkeypatch: py
 
 
 def test_small_grids_use_all_pairs() -> None:
-    assert not program().graph
+    assert not program().uses_graph
     assert program().excess == 1
 
 

@@ -350,8 +350,8 @@ def best_bound(
 ) -> CoupledBound:
     """The homogeneous bound for the effective cost of multipliers (k,), made admissible; as `homogeneous_bound`."""
     # The bound of programs/coupled.py needs mu >= 0 and sum s mu <= 1 exactly, not to a tolerance.
-    admissible = project_dual(multipliers, rows.share)
-    folded = rows.fold_down(cost, admissible) if rows.size else cost
+    admissible = project_dual(multipliers, rows.epigraph_coefficient)
+    folded = rows.lagrangian_cost_down(cost, admissible) if rows.size else cost
     bound = homogeneous_bound(
         pricer,
         folded,

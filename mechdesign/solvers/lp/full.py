@@ -68,17 +68,17 @@ def assemble_whole(
     scale = n / unit
     capped = np.minimum(distance, cap)
     kernel = np.exp(-capped).T.copy()
-    shared = bool((rows.share > 0).any())
+    shared = bool((rows.epigraph_coefficient > 0).any())
     width = n * m + shared
     flat = np.arange(n * m)
     sums = sp.csr_array((kernel.ravel(), (flat // m, flat)), shape=(n, width))
-    row_scale = np.where(rows.share > 0, rows.share * unit, np.abs(rows.limit))
+    row_scale = np.where(rows.epigraph_coefficient > 0, rows.epigraph_coefficient * unit, np.abs(rows.limit))
     # A limit of 0 gives no scale: the largest coefficient of its row does.
     largest = abs(rows.matrix).max(axis=1).toarray().ravel() if rows.size else np.zeros(0)
     row_scale = np.where(row_scale > 0, row_scale, np.where(largest > 0, largest, 1.0))
     side = sp.csr_array(sp.diags_array(1 / row_scale) @ rows.matrix @ sp.diags_array(kernel.ravel()))
     if shared:
-        side = sp.hstack([side, sp.csr_array((-rows.share * unit / row_scale)[:, None])], format="csr")
+        side = sp.hstack([side, sp.csr_array((-rows.epigraph_coefficient * unit / row_scale)[:, None])], format="csr")
     matrix = sp.csr_array(sp.vstack([sums, side, _cone(problem, capped, width)], format="csr"))
     below = matrix.shape[0] - n - rows.size
     program = LinearProgram(
