@@ -42,8 +42,8 @@ def problem(
     Parameters: threshold in USD; epsilon in nats per USD; cells up to 1.2 million USD; outputs, how many.
     """
     check_epsilon(epsilon)
-    check_whole(cells, "cells", least=2)
-    check_whole(outputs, "outputs", least=2)
+    check_whole(cells, "cells", minimum=2)
+    check_whole(outputs, "outputs", minimum=2)
     require_places(outputs, field="outputs")
     if not 0 < threshold < TOP:
         raise InputError(f"must be between 0 and {TOP:g}", field="threshold", value=threshold, remedy="use 500000 USD")

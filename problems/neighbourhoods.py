@@ -19,7 +19,7 @@ import numpy as np
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
 from mechdesign.base.memory import require_memory
-from mechdesign.base.validation import check_whole, positive
+from mechdesign.base.validation import check_positive, check_whole
 from mechdesign.errors import InputError
 from mechdesign.losses import Query, query_problem
 from mechdesign.read import raster as read_raster
@@ -42,8 +42,8 @@ def problem(
     the side of the square that the map is stretched to; loss, zero-one or distance; label_map, a file of integers
     (ESRI ASCII or NetCDF, axes in miles) that is stretched like the density, or "constructed".
     """
-    positive(extent, "extent")
-    check_whole(cells, "cells", least=2)
+    check_positive(extent, "extent")
+    check_whole(cells, "cells", minimum=2)
     if not 2 <= labels <= cells**2:
         raise InputError("must be at least 2 and at most the number of cells", field="labels", value=labels)
     density = read_raster(SHIPPED, unit="mi").stretch(extent, extent)

@@ -39,7 +39,7 @@ def problem(
     centre in degrees; points, a CSV file of latitude, longitude and population, or "shipped"; cell, least and most in
     m; nats over the radius.
     """
-    check_whole(cells, "cells", least=2)
+    check_whole(cells, "cells", minimum=2)
     plane = Plane(latitude=latitude, longitude=longitude)
     domain = Domain.grid((cells, cells), cell=cell, unit="m", origin=-cells * cell / 2, plane=plane)
     density = read_people(SHIPPED if points == "shipped" else points, domain, margin=most).density

@@ -57,7 +57,7 @@ def problem(
     """
     if prior not in ("uniform", "checkins"):
         raise InputError("unknown prior", field="prior", value=prior, remedy="use uniform or checkins")
-    check_whole(cells, "cells", least=2)
+    check_whole(cells, "cells", minimum=2)
     domain = Domain.grid((cells, cells), cell=CELL, unit="m", origin=-cells * CELL / 2)
     weights = priors.uniform(domain) if prior == "uniform" else priors.proportional(counts(domain, checkins))
 

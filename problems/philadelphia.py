@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign import DesignProblem, Domain, Eikonal, PrivacyLevel, priors
-from mechdesign.base.validation import check_whole, positive
+from mechdesign.base.validation import check_positive, check_whole
 from mechdesign.losses import SquaredDistance
 from mechdesign.read import raster as read_raster
 
@@ -39,8 +39,8 @@ def problem(
     map is stretched to; raster_unit, the unit that the axes of the raster must be in: a raster that declares another
     one is refused.
     """
-    positive(extent, "extent")
-    check_whole(cells, "cells", least=2)
+    check_positive(extent, "extent")
+    check_whole(cells, "cells", minimum=2)
     density = read_raster(SHIPPED if raster == "shipped" else raster, unit=raster_unit).stretch(extent, extent)
     domain = Domain.grid((cells, cells), cell=extent / cells, unit="1")
     level = PrivacyLevel.affine(density, slope=slope, floor=floor)

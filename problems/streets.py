@@ -84,8 +84,8 @@ def synthetic_roads(nodes: int, seed: int) -> Roads:
     """
     from scipy.spatial import Delaunay
 
-    check_whole(nodes, "nodes", least=_FEWEST)
-    check_whole(seed, "seed", least=0)
+    check_whole(nodes, "nodes", minimum=_FEWEST)
+    check_whole(seed, "seed", minimum=0)
     require_places(nodes, field="nodes")
     rng = np.random.default_rng(seed)
     points = SPACING * np.sqrt(nodes) * rng.uniform(size=(nodes, 2))

@@ -15,7 +15,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import check_epsilon, finite
+from mechdesign.base.validation import check_epsilon, check_finite
 from mechdesign.errors import InputError
 
 Array = NDArray[np.float64]
@@ -70,8 +70,8 @@ def moments(x: ArrayLike, threshold: float, epsilon: float, *, width: float = 0.
 
 
 def _checked(x: ArrayLike, threshold: float, width: float) -> Array:
-    at = finite(x, "x")
-    finite(threshold, "threshold")
+    at = check_finite(x, "x")
+    check_finite(threshold, "threshold")
     if at.ndim != 1 or len(at) == 0:
         raise InputError("must be one for each user", field="x", value=at.shape)
     if not (math.isfinite(width) and width >= 0):

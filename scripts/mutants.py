@@ -69,7 +69,7 @@ EQUAL = {  # (line, change): why nothing that is promised changes
         "1 -> (2)",
     ): "another stream, as independent",
     (
-        "ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24",
+        "SINGLE_MARGIN = 1 - 2.0**-20  # of a ratio: four roundings in single precision take less, 2^-22",
         "20 -> (21)",
     ): "more than four roundings too",
     (
@@ -163,7 +163,7 @@ EQUAL = {  # (line, change): why nothing that is promised changes
     ('content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""', "1 -> (2)"): "refused too",
     ("_WORKING_BITS = 160  # of the Taylor sum: 98 more than are kept", "160 -> (161)"): "more than are kept too",
     (
-        "ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24",
+        "SINGLE_MARGIN = 1 - 2.0**-20  # of a ratio: four roundings in single precision take less, 2^-22",
         "-20 -> (20)",
     ): "a ratio below 0: every edge is looked at closely",
     ("every = max(1, len(starts) // (WORKERS * _SAMPLED))", "1 -> (2)"): "an estimate of time",

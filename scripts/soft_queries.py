@@ -31,7 +31,7 @@ import numpy as np
 from gaussian_chord import steepest, towards_peak
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import finite, positive
+from mechdesign.base.validation import check_finite, check_positive
 from mechdesign.errors import InputError
 from mechdesign.release.band import band_bound, band_distance, band_lipschitz
 from mechdesign.release.growth import Growth, GrowthName
@@ -72,16 +72,16 @@ class Band(SoftQuery):
         return self.width
 
     def values(self, x: ArrayLike) -> Array:
-        return np.clip(self.depth(x) / positive(self.width, "width") + 0.5, 0.0, 1.0)
+        return np.clip(self.depth(x) / check_positive(self.width, "width") + 0.5, 0.0, 1.0)
 
     def lipschitz(self, x: ArrayLike) -> Array:
         """K(x), or a bound of it as for `Region`."""
-        tau = positive(self.width, "width")
+        tau = check_positive(self.width, "width")
         return band_lipschitz(band_distance(self.depth(x), tau), tau, self.rise, self.horizon)
 
     def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
         """S(x), or a smooth bound above it as for `Region`."""
-        tau = positive(self.width, "width")
+        tau = check_positive(self.width, "width")
         named = Growth(name=growth, gamma=gamma)
         return band_bound(band_distance(self.depth(x), tau), tau, self.rise, named, self.horizon)
 
@@ -93,7 +93,7 @@ class Threshold(Band):
     at: float
 
     def depth(self, x: ArrayLike) -> Array:
-        return finite(x, "x") - float(finite(self.at, "threshold"))
+        return check_finite(x, "x") - float(check_finite(self.at, "threshold"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +109,10 @@ class BoundedRange(Band):
         return min(self.width, (self.high - self.low + self.width) / 2)
 
     def depth(self, x: ArrayLike) -> Array:
-        low, high = finite([self.low, self.high], "low and high")
+        low, high = check_finite([self.low, self.high], "low and high")
         if not low < high:
             raise InputError("must be below high", field="low", value=f"{self.low} and {self.high}")
-        place = finite(x, "x")
+        place = check_finite(x, "x")
         return np.minimum(place - low, high - place)
 
 
@@ -127,8 +127,8 @@ class TwoWay(Band):
     at: ArrayLike
 
     def depth(self, x: ArrayLike) -> Array:
-        tau, corner = positive(self.width, "width"), finite(self.at, "thresholds")
-        place = finite(x, "x")
+        tau, corner = check_positive(self.width, "width"), check_finite(self.at, "thresholds")
+        place = check_finite(x, "x")
         if corner.shape != (2,) or place.ndim == 0 or place.shape[-1] != 2:
             shapes = f"shape {corner.shape} for x of shape {place.shape}"
             raise InputError("must have shape (2,), for places (..., 2)", field="thresholds", value=shapes)
@@ -147,7 +147,7 @@ class Region(Band):
     """
 
     def depth(self, x: ArrayLike) -> Array:
-        return finite(x, "signed_distance")
+        return check_finite(x, "signed_distance")
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Kernel(SoftQuery):
     def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
         """S(x). Cost: 130 vector operations of a bisection."""
         a = scaled_radius(x, self.center, self.bandwidth)
-        scaled = Growth(name=growth, gamma=positive(gamma, "gamma") * self.bandwidth)
+        scaled = Growth(name=growth, gamma=check_positive(gamma, "gamma") * self.bandwidth)
         u = towards_peak(a, scaled)
         return np.maximum(steepest(a), steepest(u) * np.exp(-scaled.log(np.abs(u - a)))) / self.bandwidth
 
@@ -180,7 +180,7 @@ class Ridge(SoftQuery):
 
     def along(self, x: ArrayLike) -> tuple[Array, float]:
         """<direction, x> (...) and |direction|."""
-        place, way = finite(x, "x"), finite(self.direction, "direction")
+        place, way = check_finite(x, "x"), check_finite(self.direction, "direction")
         if way.ndim != 1 or place.ndim == 0 or place.shape[-1] != len(way) or not way.any():
             shapes = f"shape {way.shape} for x of shape {place.shape}"
             message = "must be a direction (k,) that is not 0, for places (..., k)"
@@ -197,7 +197,7 @@ class Ridge(SoftQuery):
     def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
         """|direction| times the S of phi at gamma / |direction| (Lemma 4.8)."""
         t, length = self.along(x)
-        return length * self.profile.smooth(t, positive(gamma, "gamma") / length, growth)
+        return length * self.profile.smooth(t, check_positive(gamma, "gamma") / length, growth)
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class Radial(SoftQuery):
 
 def scaled_radius(x: ArrayLike, center: ArrayLike, bandwidth: float) -> Array:
     """|x - t| / h (...) of places (..., k)."""
-    h, place, middle = positive(bandwidth, "bandwidth"), finite(x, "x"), finite(center, "center")
+    h, place, middle = check_positive(bandwidth, "bandwidth"), check_finite(x, "x"), check_finite(center, "center")
     if middle.ndim != 1 or place.ndim == 0 or place.shape[-1] != len(middle):
         shapes = f"shape {middle.shape} for x of shape {place.shape}"
         raise InputError("must have shape (k,), for places (..., k)", field="center", value=shapes)

@@ -59,7 +59,7 @@ class Study:
     def __post_init__(self) -> None:
         if not self.mechanisms:
             raise InputError("needs a mechanism by name", field="mechanisms")
-        check_whole(self.seed, "seed", least=0)
+        check_whole(self.seed, "seed", minimum=0)
         for name in self.estimators:
             if name not in ESTIMATORS:
                 raise InputError(f"must be of {', '.join(ESTIMATORS)}", field="estimators", value=name)

@@ -75,13 +75,13 @@ def write_atomically(target: Path, write: Callable[[Path], object], *, mode: int
         temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:
-        raise unwritten(target, error) from error
+        raise write_error(target, error) from error
     finally:
         if temporary is not None:
             temporary.unlink(missing_ok=True)
 
 
-def unwritten(target: Path, error: OSError) -> FileFormatError:
+def write_error(target: Path, error: OSError) -> FileFormatError:
     """The error for a write that the operating system refused."""
     return FileFormatError(f"could not be written ({error.strerror or error})", field="output", value=target)
 

@@ -19,12 +19,12 @@ def open_regular(path: str | Path, *, field: str, remedy: str) -> BinaryIO:
     """Open a regular file for reading bytes; never waits, and refuses files of size 0 with content, as in /proc."""
     source = Path(path)
 
-    def refused(message: str) -> FileFormatError:
+    def path_error(message: str) -> FileFormatError:
         return FileFormatError(message, field=field, value=path, remedy=remedy)
 
     def check(mode: int) -> None:
         if not stat.S_ISREG(mode):
-            raise refused("is a folder, not a file" if stat.S_ISDIR(mode) else "is not a regular file")
+            raise path_error("is a folder, not a file" if stat.S_ISDIR(mode) else "is not a regular file")
 
     try:
         check(source.stat().st_mode)
@@ -33,25 +33,25 @@ def open_regular(path: str | Path, *, field: str, remedy: str) -> BinaryIO:
             status = os.fstat(stream.fileno())
             check(status.st_mode)
             if status.st_size == 0 and os.read(stream.fileno(), 1):
-                raise refused("has content although its size is reported as 0")
+                raise path_error("has content although its size is reported as 0")
             opened.pop_all()
     except FileFormatError:
         raise
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:  # ValueError: a zero byte in the name
-        raise refused("no such file") from error
+        raise path_error("no such file") from error
     except OSError as error:
-        raise refused(f"cannot be opened ({error.strerror})") from error
+        raise path_error(f"cannot be opened ({error.strerror})") from error
     return stream
 
 
-def read_bytes(stream: BinaryIO, source: Path, *, field: str, most: int, expansion: int) -> bytes:
-    """Read at most `most` bytes; expansion: bytes of memory for one byte of the file, once parsed."""
+def read_bytes(stream: BinaryIO, source: Path, *, field: str, limit: int, expansion: int) -> bytes:
+    """Read at most `limit` bytes; expansion: bytes of memory for one byte of the file, once parsed."""
     size = os.fstat(stream.fileno()).st_size
-    if size <= most:
+    if size <= limit:
         require_bytes(size * expansion, what="reading the file", field=field, value=source)
         content = stream.read(size + 1)
-    if size > most or len(content) > size:
-        raise FileFormatError(f"is too large: more than {min(size, most)} bytes", field=field, value=source)
+    if size > limit or len(content) > size:
+        raise FileFormatError(f"is too large: more than {min(size, limit)} bytes", field=field, value=source)
     return content
 
 

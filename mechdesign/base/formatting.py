@@ -10,7 +10,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from mechdesign.base.units import METRES, lengths
+from mechdesign.base.units import METRES, plural_unit
 
 TIMES = "\N{MULTIPLICATION SIGN}"
 DIGITS = 4  # of a figure that people read
@@ -53,7 +53,7 @@ def length(value: float, unit: str, *, up: bool | None = None, digits: int = DIG
     if unit == "m" and abs(value) >= _KILOMETRES:
         return f"{number(value / 1000, up=up, digits=digits)} km"
     text = number(value, up=up, digits=digits)
-    return f"{text} {lengths(unit, 1 if text == '1' else 2)}"
+    return f"{text} {plural_unit(unit, 1 if text == '1' else 2)}"
 
 
 def percent(share: float, *, up: bool | None = None, digits: int = 2) -> str:

@@ -75,7 +75,7 @@ def progress(
 
 
 @contextmanager
-def verbosely(
+def progress_if(
     verbose: bool,
     title: str,
     on_progress: Callable[[Any], None] | None,

@@ -131,7 +131,7 @@ def length_per_nat(value_unit: str) -> str | None:
     return name if name in (*LENGTHS, "1", "cell") else None
 
 
-def rounded_down(value: Fraction) -> float:
+def round_down(value: Fraction) -> float:
     """The largest double that is not above a positive number."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else math.nextafter(nearest, 0.0)
@@ -142,6 +142,6 @@ def unit_word(unit: str) -> str:
     return "unit" if unit == "1" else unit
 
 
-def lengths(unit: str, count: float = 2) -> str:
+def plural_unit(unit: str, count: float = 2) -> str:
     """A unit of length after a number."""
     return {"1": "units", "cell": "cells"}.get(unit, unit) if count != 1 else unit_word(unit)

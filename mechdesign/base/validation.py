@@ -138,7 +138,7 @@ def _is_array(hint: Any) -> bool:
     )
 
 
-def positive(value: float | None, name: str, *, infinite: bool = False) -> float:
+def check_positive(value: float | None, name: str, *, infinite: bool = False) -> float:
     """`value` as a positive number, finite unless `infinite`."""
     number = float("nan") if value is None else float(value)
     if not number > 0 or (np.isinf(number) and not infinite):
@@ -158,7 +158,7 @@ def _doubles(values: ArrayLike, field: str) -> Floats:
         raise InputError("must be an array of numbers", field=field, value=reprlib.repr(values)) from error
 
 
-def finite(values: ArrayLike, name: str) -> Floats:
+def check_finite(values: ArrayLike, name: str) -> Floats:
     """`values` as an array of doubles."""
     array = _doubles(values, name)
     refuse_entries(~np.isfinite(array), array, "must be finite", field=name)
@@ -209,15 +209,15 @@ def check_epsilon(epsilon: float, field: str = "epsilon") -> float:
     value = float(epsilon)
     if value == 0:
         raise InputError("must be positive; eps = 0 admits constant mechanisms only", field=field, value=value)
-    return positive(value, field)
+    return check_positive(value, field)
 
 
-def check_whole(value: int, field: str, *, least: int = 1) -> int:
-    """An integer that is not below `least`."""
+def check_whole(value: int, field: str, *, minimum: int = 1) -> int:
+    """Return the value as an int, at least `minimum`."""
     try:
-        number = least - 1 if isinstance(value, bool) else operator.index(value)
+        number = minimum - 1 if isinstance(value, bool) else operator.index(value)
     except TypeError:
-        number = least - 1
-    if number < least:
-        raise InputError(f"must be an integer, at least {least}", field=field, value=value)
+        number = minimum - 1
+    if number < minimum:
+        raise InputError(f"must be an integer, at least {minimum}", field=field, value=value)
     return number

@@ -34,10 +34,10 @@ def parse_box(words: str) -> list[float]:
 
 def positive_number(word: str, name: str) -> float:
     """Parse a word of an option as a positive number."""
-    from mechdesign.base.validation import positive
+    from mechdesign.base.validation import check_positive
 
     try:
-        return positive(real_number(word), name)
+        return check_positive(real_number(word), name)
     except ValueError as error:
         raise InputError(str(error), field=name, value=word) from error
 
@@ -79,7 +79,7 @@ def row_list(words: str | None) -> list[int] | None:
 
 def parse_scales(words: str | None) -> list[float] | None:
     """The scales of --scales, 0.5,1,2 or FIRST:LAST:COUNT."""
-    from mechdesign.base.validation import positive
+    from mechdesign.base.validation import check_positive
 
     if words is None:
         return None
@@ -97,4 +97,4 @@ def parse_scales(words: str | None) -> list[float] | None:
         raise InputError(str(error), field="scales", value=words, remedy=remedy) from error
     if not 1 <= len(set(scales)) == len(scales):
         raise InputError("must be distinct", field="scales", value=words)
-    return [positive(scale, "scales") for scale in scales]
+    return [check_positive(scale, "scales") for scale in scales]

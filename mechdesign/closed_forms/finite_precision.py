@@ -21,7 +21,7 @@ import math
 import xarray as xr
 from scipy.spatial.distance import cdist
 
-from mechdesign.base.validation import check_epsilon, positive
+from mechdesign.base.validation import check_epsilon, check_positive
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.closed_forms.lattice_noise import lattice_problem
 from mechdesign.closed_forms.planar_laplace import laplace_clamped
@@ -102,7 +102,9 @@ def finite_precision_epsilon(epsilon: float, step: float, angle_precision: float
 
 def _quotient(step: float, angle_precision: float, r_max: float) -> float:
     """The q of Theorem 4.1."""
-    return positive(step, "step") / (positive(r_max, "r_max") * positive(angle_precision, "angle_precision"))
+    return check_positive(step, "step") / (
+        check_positive(r_max, "r_max") * check_positive(angle_precision, "angle_precision")
+    )
 
 
 def _bound(level: float, step: float, q: float) -> float:

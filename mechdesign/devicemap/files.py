@@ -118,7 +118,7 @@ def load_device_map(path: str | Path) -> DeviceMap:
         within_memory("file", path),
     ):
         most = MOST_HEADER + 2 * _PLACE_BYTES * MOST_PLACES
-        return unpack(read_bytes(stream, Path(path), field="file", most=most, expansion=2))
+        return unpack(read_bytes(stream, Path(path), field="file", limit=most, expansion=2))
 
 
 def _layout(header: dict[str, Any]) -> Layout:

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from mechdesign.base.units import lengths
+from mechdesign.base.units import plural_unit
 from mechdesign.devicemap.device_map import DeviceMap
 from mechdesign.devicemap.draw import MapSampler
 from mechdesign.devicemap.files import KIND, load_device_map
@@ -52,7 +52,9 @@ def map_protection(device_map: DeviceMap) -> Protection:
     domain = device_map.domain
     steps, _ = near_steps(domain, Fraction(0), Fraction(1))
     factor, subject = factor_of(along_steps(device_map.edges, domain, steps)), subject_of(domain)
-    return Protection(kind="cells", subject=subject, unit=lengths(domain.unit), within=0.0, factor=factor, exact=False)
+    return Protection(
+        kind="cells", subject=subject, unit=plural_unit(domain.unit), within=0.0, factor=factor, exact=False
+    )
 
 
 DEVICE_MAP = FileKind(

@@ -21,7 +21,7 @@ import xarray as xr
 
 from mechdesign.base.formatting import TIMES, number
 from mechdesign.base.streams import visible
-from mechdesign.base.units import lengths
+from mechdesign.base.units import plural_unit
 from mechdesign.devicemap.device_map import DeviceMap
 from mechdesign.devicemap.files import pack
 from mechdesign.devicemap.verify import map_protection
@@ -60,7 +60,7 @@ def map_page(device_map: DeviceMap, _: object, on_progress: Callable[[Progress],
 
 
 def _per(unit: str) -> tuple[float, str]:
-    return (1000.0, "km") if unit == "m" else (1.0, lengths(unit, 1))
+    return (1000.0, "km") if unit == "m" else (1.0, plural_unit(unit, 1))
 
 
 def _levels(device_map: DeviceMap) -> Any:
@@ -79,7 +79,7 @@ def _first(device_map: DeviceMap) -> int:
 
 def _facts(device_map: DeviceMap, checked: Verification, content: bytes) -> dict[str, Any]:
     assert checked.protection is not None
-    unit, levels, (_, per) = lengths(device_map.unit), _levels(device_map), _per(device_map.unit)
+    unit, levels, (_, per) = plural_unit(device_map.unit), _levels(device_map), _per(device_map.unit)
     high, low = number(float(levels.max()), up=True), number(float(levels.min()), up=False)
     attrs = xr.Dataset(attrs={"problem": device_map.problem, "versions": versions()})
     checksum = hashlib.sha256(content).hexdigest()

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 
-from mechdesign.base.validation import check_epsilon, positive, validate_call
+from mechdesign.base.validation import check_epsilon, check_positive, validate_call
 from mechdesign.errors import InputError
 
 
@@ -40,7 +40,7 @@ def epsilon_within(radius: float, nats: float) -> float:
     >>> md.utility.epsilon_within(200.0, 0.5)
     0.0025
     """
-    return check_epsilon(positive(nats, "nats") / positive(radius, "radius"))
+    return check_epsilon(check_positive(nats, "nats") / check_positive(radius, "radius"))
 
 
 @validate_call
@@ -64,12 +64,12 @@ def nats_within(radius: float, epsilon: float) -> float:
     >>> md.utility.nats_within(200.0, 0.0025)
     0.5
     """
-    return check_epsilon(epsilon) * positive(radius, "radius")
+    return check_epsilon(epsilon) * check_positive(radius, "radius")
 
 
 def odds_factor(nats: float) -> float:
     """e^l, the largest factor by which a report changes odds; inf from l = 709 on."""
-    return math.exp(level) if (level := positive(nats, "nats")) < 709 else math.inf
+    return math.exp(level) if (level := check_positive(nats, "nats")) < 709 else math.inf
 
 
 def nats_of_factor(factor: float) -> float:
@@ -89,7 +89,7 @@ def level_of_odds(
         raise InputError(message, field="factor", value=given)
     if factor is None:
         assert epsilon is not None
-        return positive(epsilon, "epsilon"), {"epsilon": epsilon}
+        return check_positive(epsilon, "epsilon"), {"epsilon": epsilon}
     radius, nats = one_radius(within), nats_of_factor(factor)
     return epsilon_within(radius, nats), {"within": radius, "nats": nats}
 
@@ -99,7 +99,7 @@ def one_radius(within: float | None) -> float:
     if within is None:
         message = "one distance is needed, within which odds change by the factor at most; pass within=200 factor=2"
         raise InputError(message, field="within")
-    return positive(within, "within")
+    return check_positive(within, "within")
 
 
 def disc_share(nats: float) -> float:
@@ -108,7 +108,7 @@ def disc_share(nats: float) -> float:
     >>> round(disc_share(nats_of_disc_share(0.2)), 12)
     0.2
     """
-    x = positive(nats, "nats", infinite=True)
+    x = check_positive(nats, "nats", infinite=True)
     return -math.expm1(-x) - (x * math.exp(-x) if x < math.inf else 0.0)
 
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.base.registry import Role
-from mechdesign.base.units import lengths
+from mechdesign.base.units import plural_unit
 from mechdesign.base.validation import read_only
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -124,7 +124,7 @@ def subject_of(domain: Domain) -> str:
     if domain.unit == "cell":
         return "cells, not positions"
     sides = list(dict.fromkeys(f"{side:,.6g}" for side in domain.cell))
-    return f"cells of {' x '.join(sides)} {lengths(domain.unit, 1 if sides == ['1'] else 2)}, not positions"
+    return f"cells of {' x '.join(sides)} {plural_unit(domain.unit, 1 if sides == ['1'] else 2)}, not positions"
 
 
 # --- cells -----------------------------------------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def _cell_protection(stored: MechanismFile, within: float | None) -> Protection:
     return Protection(
         kind="cells",
         subject=subject_of(domain),
-        unit=lengths(domain.unit),
+        unit=plural_unit(domain.unit),
         within=radius,
         factor=factor,
         exact=exact and inner,
@@ -254,7 +254,7 @@ def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fract
 def _place_protection(stored: MechanismFile, within: float | None) -> Protection:
     domain, metric = stored.domain, stored.metric
     what = "values" if words_of(domain) is INTERVALS else words_of(domain).many
-    subject, unit = f"these {domain.size:,} {what}", lengths(domain.unit)
+    subject, unit = f"these {domain.size:,} {what}", plural_unit(domain.unit)
     of_places = partial(Protection, kind="places", subject=subject, unit=unit)
     streets: Any = metric
     if metric.edge_source == "streets":

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammainc, gammaincinv
 
-from mechdesign.base.validation import check_epsilon, check_whole, finite, refuse_entries
+from mechdesign.base.validation import check_epsilon, check_finite, check_whole, refuse_entries
 from mechdesign.errors import InputError
 
 Array = NDArray[np.float64]
@@ -44,7 +44,7 @@ def sample(location: ArrayLike, epsilon: float, rng: np.random.Generator, size: 
     The last digits of these doubles depend on the location, and no certificate covers them. For release use a table
     (`md.baselines.planar_laplace` with `Sampler`), or round to a grid at the level of `finite_precision_epsilon`.
     """
-    place, count = finite(location, "location"), check_whole(size, "size", least=0)
+    place, count = check_finite(location, "location"), check_whole(size, "size", minimum=0)
     if place.ndim != 1 or not len(place):
         raise InputError("must be one place, a (k,) array", field="location", value=place.shape)
     level, dimension = check_epsilon(epsilon), len(place)

@@ -95,7 +95,7 @@ def make_factored(
         "schema": FACTORED,
         "problem": problem.name,
         "program": program,
-        "parameters": json.dumps({"problem_parameters": problem.kept_parameters, **parameters}, sort_keys=True),
+        "parameters": json.dumps({"problem_parameters": problem.storable_parameters, **parameters}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),
         "claim": claim_sentence(problem.metric, domain, problem.edges),

@@ -45,7 +45,7 @@ class FactoredMechanism(Rows):
     """
 
     dataset: xr.Dataset = field(kw_only=False)
-    placed = "secret"
+    report_dim = "secret"
 
     def __post_init__(self) -> None:
         if self.dataset.attrs.get("schema") != FACTORED:
@@ -165,7 +165,7 @@ class FactoredMechanism(Rows):
         total = np.cumsum(low & mask, dtype=np.uint64)
         return np.cumsum(high, dtype=np.uint64) + (total >> np.uint64(_LIMB)), total & mask
 
-    def live(self, secret: int, scan: Scan) -> tuple[int, str]:
+    def draw_live(self, secret: int, scan: Scan) -> tuple[int, str]:
         return int(self.sample([secret], 1)[0, 0]), "depend on the secret"
 
     def can_report(self, place: int) -> bool:

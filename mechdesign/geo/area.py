@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_places
 from mechdesign.base.optional import import_optional
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import check_epsilon, positive, validate_call
+from mechdesign.base.validation import check_epsilon, check_positive, validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.cell_amounts import from_density
 from mechdesign.problem.domain import Domain
@@ -121,7 +121,7 @@ class Area(FrozenRecord):
         cell.
         """
         about = plane or self.plane(unit)
-        positive(cell, "cell")
+        check_positive(cell, "cell")
         outline = self._outline(about)
         low, high = outline.min(axis=0), outline.max(axis=0)
         # Raises if the area is too large for one plane, before any cell is made.

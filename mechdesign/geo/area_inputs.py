@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
 from mechdesign.base.units import METRES
-from mechdesign.base.validation import positive
+from mechdesign.base.validation import check_positive
 from mechdesign.errors import InputError
 from mechdesign.evaluation.privacy_radius import nats_of_factor
 from mechdesign.geo.area import Area
@@ -172,7 +172,7 @@ class AreaInputs:
             "most": longest if levels.most is None else float(levels.most),
         }
         nats = 2.0 if factor is None else nats_of_factor(factor)
-        margin = positive(rule["most"], "most")
+        margin = check_positive(rule["most"], "most")
         # Discs of cells at the border reach beyond the domain by up to the maximum radius.
         residents = self.points(path).spread(self.domain, margin=margin, water=self.water)
         return elastic_level(residents.density, nats=nats, **rule), residents, {**rule, "nats": nats}

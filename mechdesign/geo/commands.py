@@ -269,11 +269,11 @@ def level(
 
     Explain a privacy level: odds within a radius, Laplace noise, the cost of several reports.
     """
-    from mechdesign.base.validation import positive
+    from mechdesign.base.validation import check_positive
 
     by_discs = extra is not None and extra.is_given
     if not by_discs and (within, factor) == (None, None) and epsilon is not None:
-        eps = positive(epsilon, "epsilon")
+        eps = check_positive(epsilon, "epsilon")
         # Six digits, so that the text and the JSON document have the same radius.
         radius = float(f"{math.log(_DEFAULT_FACTOR) / eps:.6g}")
     elif extra is None or not by_discs:

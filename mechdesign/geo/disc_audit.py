@@ -18,7 +18,7 @@ from scipy.fft import irfft2, next_fast_len, rfft2
 from scipy.special import ndtr
 
 from mechdesign.base.formatting import length
-from mechdesign.base.validation import positive, validate_call
+from mechdesign.base.validation import check_positive, validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo.area import Area
@@ -61,7 +61,7 @@ def audit_rule_discs(
     inner = persons[edge:-edge, edge:-edge]
     discs = []
     for radius in radii:
-        positive(radius, "disc")
+        check_positive(radius, "disc")
         before = float(_sums(inner, _disc(radius)).max() / inner.sum())
         if epsilon is None:
             rule = named_rule(name)

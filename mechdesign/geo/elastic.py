@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_bytes
-from mechdesign.base.validation import check_epsilon, positive, refuse_entries, validate_call
+from mechdesign.base.validation import check_epsilon, check_positive, refuse_entries, validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.line_integrals import ROUND_DOWN
 from mechdesign.problem.max_plus import transform
@@ -87,8 +87,8 @@ def elastic_level(
 
 def elastic_radii(density: Raster, *, people: float, least: float, most: float) -> NDArray[np.float64]:
     """r(v) (kx, ky) in the raster's unit. Cost: O(n log(J) (most / step)^2), 25 s for 10^6 nodes and 10 steps."""
-    positive(people, "people")
-    if not positive(least, "least") <= positive(most, "most"):
+    check_positive(people, "people")
+    if not check_positive(least, "least") <= check_positive(most, "most"):
         raise InputError("must not exceed most", field="least", value=f"{least} > {most}")
     steps = _steps(density)
     counts = density.values * (steps[0] * steps[1]) if density.amounts is None else density.amounts

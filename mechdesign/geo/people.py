@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES
-from mechdesign.base.validation import positive, validate_call
+from mechdesign.base.validation import check_positive, validate_call
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.geo.area import Area
 from mechdesign.geo.geojson import is_map, points_in_degrees
@@ -124,7 +124,7 @@ class PeoplePoints:
     def spread(
         self, domain: Domain, *, margin: float = 0.0, reach: float | None = None, water: Area | None = None
     ) -> People:
-        far = REACH / METRES[domain.unit] if reach is None else positive(reach, "reach")
+        far = REACH / METRES[domain.unit] if reach is None else check_positive(reach, "reach")
         lattice, people = _lattice(domain, margin), self.people
         longitude, latitude = self.degrees.T
         at = lattice.plane.forward(longitude, latitude)

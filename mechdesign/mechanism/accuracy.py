@@ -65,7 +65,7 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector 
     return (radii + beyond) * _UP
 
 
-def rounded_up(radii: Vector) -> list[float]:
+def round_up(radii: Vector) -> list[float]:
     """Radii rounded up to three digits, as reports show them."""
     digits = Context(prec=3, rounding=ROUND_CEILING)
     return [float(digits.create_decimal_from_float(radius)) for radius in radii.tolist()]

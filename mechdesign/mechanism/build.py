@@ -66,7 +66,9 @@ def build_dataset(problem: DesignProblem, mass: Masses, *, program: str, extras:
         "schema": TABLE,
         "problem": problem.name,
         "program": program,
-        "parameters": json.dumps({"problem_parameters": problem.kept_parameters, **extras.parameters}, sort_keys=True),
+        "parameters": json.dumps(
+            {"problem_parameters": problem.storable_parameters, **extras.parameters}, sort_keys=True
+        ),
         "domain": problem.domain.describe_json(),
         "metric": json.dumps(metric.describe(), sort_keys=True),
         "claim": claim_sentence(metric, problem.domain, edges),

@@ -44,7 +44,7 @@ from mechdesign.problem.lattice import Edges
 ROW_BITS = 62
 ROW_SUM = 1 << ROW_BITS
 _WORKING_BITS = 160  # of the Taylor sum: 98 more than the result has
-ROOM = 1 - 2.0**-20  # of a ratio: more than single precision takes, which rounds four times by 2^-24
+SINGLE_MARGIN = 1 - 2.0**-20  # of a ratio: four roundings in single precision take less, 2^-22
 _EDGES = 1 << 14  # edges per task of a thread
 _FEW_EDGES = 1 << 10  # the same for a table of doubles, whose edges take some 50 times longer
 _REPORTS = 256  # reports per block of the single-precision test (2): two rows of 1 kB stay in the cache
@@ -118,7 +118,7 @@ def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-
         if shift[e] < 0:
             continue
         u, v, ratio, bits = tail[e], head[e], factor[e], np.uint64(shift[e])
-        near, rest = np.float32(ROOM * math.ldexp(np.float64(ratio), -shift[e])), np.uint64(63) - bits
+        near, rest = np.float32(SINGLE_MARGIN * math.ldexp(np.float64(ratio), -shift[e])), np.uint64(63) - bits
         for first in range(0, mass.shape[1], _REPORTS):
             last = min(first + _REPORTS, mass.shape[1])
             if not exceeds(single[u, first:last], single[v, first:last], near):
@@ -152,7 +152,7 @@ def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
         u, v = tail[e], head[e]
         largest, report_of_edge, is_descent = -1.0, 0, False
         # A block whose ratios stay below e^{best length} cannot raise the maximum; e^80 is finite in float32.
-        near = np.float32(ROOM * math.exp(min(best * length[e], 80.0))) if best > 0 else np.float32(0)
+        near = np.float32(SINGLE_MARGIN * math.exp(min(best * length[e], 80.0))) if best > 0 else np.float32(0)
         for first in range(0, mass.shape[1], _REPORTS):
             last = min(first + _REPORTS, mass.shape[1])
             if not exceeds(single[u, first:last], single[v, first:last], near):

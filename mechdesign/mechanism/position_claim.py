@@ -46,6 +46,6 @@ class PositionClaim(Protocol):
         """The cells (b,) of positions (b, 2), and the points (b, 2) in them."""
         ...
 
-    def drawn_steps(self, points: IntegerMatrix, bits: Callable[[int], bytes]) -> Indices:
+    def draw_steps(self, points: IntegerMatrix, bits: Callable[[int], bytes]) -> Indices:
         """Places 0..8 (b,) in a row of `around` for points (b, 2)."""
         ...

@@ -25,7 +25,7 @@ from mechdesign.base.arrays import Indices, Integers, Masses, Matrix, Unsigned
 from mechdesign.base.threads import in_blocks
 from mechdesign.base.validation import refuse_entries
 from mechdesign.errors import DesignError, InputError
-from mechdesign.mechanism.certificate import ROOM, ROW_SUM, edge_ratios, exceeds, row_sums_exact, violations
+from mechdesign.mechanism.certificate import ROW_SUM, SINGLE_MARGIN, edge_ratios, exceeds, row_sums_exact, violations
 from mechdesign.problem.lattice import Edges
 
 MARGIN = 2.0**-40  # relative design margin on e^d; the claim itself keeps the full e^d
@@ -73,7 +73,7 @@ def _slack_needed(table, single, rest, tail, head, ratio):  # type: ignore[no-un
     for e in range(tail.size):
         u, v, r = tail[e], head[e], ratio[e]
         # An edge that holds with room in single precision needs no slack.
-        if not exceeds(single[u], single[v], np.float32(min(r, _VACUOUS) * ROOM)):
+        if not exceeds(single[u], single[v], np.float32(min(r, _VACUOUS) * SINGLE_MARGIN)):
             continue
         row, other, rest_u, rest_v, per_excess = table[u], table[v], rest[u], rest[v], 1 / (r - 1)
         for y in range(row.size):

@@ -31,7 +31,7 @@ class Rows(FrozenRecord, ABC):
     """P(y|u) = mass / sum, in integers."""
 
     dataset: xr.Dataset
-    placed: ClassVar[str]  # the dimension whose coordinates are those of reports
+    report_dim: ClassVar[str]  # the dimension whose coordinates are those of reports
 
     def repr_fields(self) -> Mapping[str, object]:
         attrs = self.dataset.attrs
@@ -50,12 +50,12 @@ class Rows(FrozenRecord, ABC):
     @property
     def reports(self) -> int:
         """Number of reports m."""
-        return int(self.dataset.sizes[self.placed])
+        return int(self.dataset.sizes[self.report_dim])
 
     @property
     def report_points(self) -> Points:
         """Coordinates of the reports (m, k)."""
-        return stored_points(self.dataset, self.placed)
+        return stored_points(self.dataset, self.report_dim)
 
     @abstractmethod
     def probabilities(self, secrets: ArrayLike) -> Matrix:
@@ -70,7 +70,7 @@ class Rows(FrozenRecord, ABC):
         """Reports (b, size) drawn independently for secrets (b,); with `rng` for simulations only."""
 
     @abstractmethod
-    def live(self, secret: int, scan: Scan) -> tuple[int, str]:
+    def draw_live(self, secret: int, scan: Scan) -> tuple[int, str]:
         """One report, and the inputs that its memory addresses depend on."""
 
     @abstractmethod
@@ -96,7 +96,7 @@ class TableMechanism(Rows):
     """A table, whose rows sum to 2^62. The Dataset is not copied: `Sampler` gives one of its own."""
 
     dataset: xr.Dataset
-    placed = "report"
+    report_dim = "report"
 
     @cached_property
     def mass(self) -> Masses:
@@ -128,7 +128,7 @@ class TableMechanism(Rows):
             drawn[members] = block
         return drawn
 
-    def live(self, secret: int, scan: Scan) -> tuple[int, str]:
+    def draw_live(self, secret: int, scan: Scan) -> tuple[int, str]:
         # The upper 62 of 64 random bits: uniform in [0, 2^62), without rejection.
         x = np.uint64(int.from_bytes(source(None)[0](8), "little") >> 64 - ROW_BITS)
         if scan == "row":

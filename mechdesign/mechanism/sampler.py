@@ -89,15 +89,15 @@ class Sampler(FrozenRecord):
             drawn = self.rows.sample(cells, int(size), rng=rng)
         else:
             bits, _ = source(rng + _OTHER_STREAM if isinstance(rng, (int, np.integer)) else rng)
-            steps = self._placed.drawn_steps(np.repeat(points, size, axis=0), bits)
-            rows = self._placed.around[np.repeat(cells, size), steps]
+            steps = self._position_claim.draw_steps(np.repeat(points, size, axis=0), bits)
+            rows = self._position_claim.around[np.repeat(cells, size), steps]
             drawn = self.rows.sample(rows, 1, rng=rng).reshape(len(cells), int(size))
-        placed = {f"secret_{a}": ("secret", values[cells]) for a, values in self._places("secret").items()}
+        coords = {f"secret_{a}": ("secret", values[cells]) for a, values in self._places("secret").items()}
         if at is not None:
             positions = as_positions(self.certificate.domain, at).T
-            placed = {name: ("secret", values) for name, values in zip(placed, positions, strict=True)}
-        labelled = self._labelled(drawn, ("secret", "draw"), bits=name, cost=COST)
-        return labelled.assign_coords({"secret": cells} | placed)
+            coords = {name: ("secret", values) for name, values in zip(coords, positions, strict=True)}
+        labelled = self._label(drawn, ("secret", "draw"), bits=name, cost=COST)
+        return labelled.assign_coords({"secret": cells} | coords)
 
     def report(self, secret: int | None = None, *, at: ArrayLike | None = None, scan: Scan = "table") -> xr.DataArray:
         """One live report of a secret or a position `at` (2,): its number and coordinates, without the secret.
@@ -114,22 +114,22 @@ class Sampler(FrozenRecord):
         (cell,), points = self._cells(None if secret is None else [secret], at, one=True)
         return int(cell), () if points is None else (int(points[0, 0]), int(points[0, 1]))
 
-    def drawn_for(self, place: tuple[int, tuple[int, ...]]) -> xr.DataArray:
+    def draw_for(self, place: tuple[int, tuple[int, ...]]) -> xr.DataArray:
         """The live report of a `place`."""
         return self._live(*place, "table")
 
     def _live(self, cell: int, point: tuple[int, ...], scan: Scan) -> xr.DataArray:
         row, (bits, name) = cell, source(None)
         if point:
-            step = int(self._placed.drawn_steps(np.array([point]), bits)[0])
+            step = int(self._position_claim.draw_steps(np.array([point]), bits)[0])
             # Select by masks over the whole table, so that no address depends on cell or step.
-            mask = row_masks(len(self._placed.around), cell)[:, None] & row_masks(9, step)
-            row = int((self._placed.around.astype(np.uint64) & mask).sum())
-        place, addresses = self.rows.live(row, scan)
+            mask = row_masks(len(self._position_claim.around), cell)[:, None] & row_masks(9, step)
+            row = int((self._position_claim.around.astype(np.uint64) & mask).sum())
+        place, addresses = self.rows.draw_live(row, scan)
         return self.label_report(place, bits=name, cost=COST, addresses=addresses)
 
     @property
-    def _placed(self) -> PositionClaim:
+    def _position_claim(self) -> PositionClaim:
         assert self.certificate.positions is not None
         return self.certificate.positions
 
@@ -149,7 +149,7 @@ class Sampler(FrozenRecord):
             value = f"{len(positions)} {words.truths}"
             raise InputError(f"must be one {words.truth}", field="at", value=value, remedy="use sample")
         if drawn:
-            return self._placed.snap(domain, positions)
+            return self._position_claim.snap(domain, positions)
         if domain.kind == "grid" and domain.dimension == 1 and np.isfinite(positions).all():
             assert domain.origin is not None and domain.cell is not None and domain.shape is not None
             # Clipping to the scale is 1-Lipschitz: no two values get further apart, so the claim holds for them.
@@ -159,11 +159,11 @@ class Sampler(FrozenRecord):
 
     def label_report(self, place: int, **attributes: str) -> xr.DataArray:
         """The report `place` as `report` returns it, with these attributes beside the claim."""
-        return self._labelled(np.asarray(place, np.int64), (), **attributes)
+        return self._label(np.asarray(place, np.int64), (), **attributes)
 
-    def _labelled(self, drawn: Integers, dims: tuple[str, ...], **attributes: str) -> xr.DataArray:
-        unit = {"units": self.mechanism[f"{self.rows.placed}_x"].attrs["units"]}
-        placed = {
+    def _label(self, drawn: Integers, dims: tuple[str, ...], **attributes: str) -> xr.DataArray:
+        unit = {"units": self.mechanism[f"{self.rows.report_dim}_x"].attrs["units"]}
+        coords = {
             f"report_{a}": xr.Variable(dims, points.take(drawn), unit) for a, points in self._places("report").items()
         }
         reports, back = np.unique(drawn, return_inverse=True)
@@ -172,12 +172,12 @@ class Sampler(FrozenRecord):
             domain = self.certificate.domain
             name = f"radius that holds the true {words_of(domain).truth} with 95 %"
             spread = {"units": domain.unit, "long_name": name}
-            placed["accuracy"] = xr.Variable(dims, radii[back].reshape(np.shape(drawn)), spread)
+            coords["accuracy"] = xr.Variable(dims, radii[back].reshape(np.shape(drawn)), spread)
         attrs = {"claim": self.certificate.claim, "mechanism": self.mechanism.attrs["sha256"], **attributes}
-        return xr.DataArray(drawn, dims=dims, coords=placed, name="report", attrs=attrs)
+        return xr.DataArray(drawn, dims=dims, coords=coords, name="report", attrs=attrs)
 
     def _places(self, dim: str) -> dict[str, Vector]:
-        dim = self.rows.placed if dim == "report" else dim
+        dim = self.rows.report_dim if dim == "report" else dim
         return {a: self.mechanism[f"{dim}_{a}"].values for a in AXES if f"{dim}_{a}" in self.mechanism.coords}
 
 

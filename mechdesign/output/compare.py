@@ -14,7 +14,7 @@ import xarray as xr
 
 from mechdesign.base.formatting import Column, Rounding
 from mechdesign.base.memory import require_memory
-from mechdesign.base.progress import verbosely
+from mechdesign.base.progress import progress_if
 from mechdesign.base.registry import Role
 from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.table import ANYWHERE, BASELINES, FREQUENCY_ORACLES
@@ -214,7 +214,7 @@ def compare(
     >>> round(float(table.loc["randomized_response", "ratio"]), 6)
     1.0
     """
-    with verbosely(verbose, problem.name, on_progress, limit=time_limit) as report:
+    with progress_if(verbose, problem.name, on_progress, limit=time_limit) as report:
         results = each_mechanism(
             problem,
             gap=gap,

@@ -28,7 +28,7 @@ import xarray as xr
 
 from mechdesign.base.formatting import Column, Rounding, format_cell
 from mechdesign.base.memory import require_memory
-from mechdesign.base.progress import verbosely
+from mechdesign.base.progress import progress_if
 from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.closed_forms.table import BASELINES
@@ -161,7 +161,7 @@ def sweep(
     mine = input_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
     points: list[CurvePoint] = []
     start: SolveResult | None = None
-    with verbosely(verbose, problem.name, None) as report:
+    with progress_if(verbose, problem.name, None) as report:
         for number, scale in enumerate(reversed(scales), 1):
             if report is not None:
                 report(f"{number} of {len(scales)}: scale {scale:.4g}")
@@ -283,7 +283,7 @@ def _dataset(problem: DesignProblem, points: list[CurvePoint], gap: float) -> xr
     attrs = {
         "schema": SWEEP.name,
         "problem": problem.name,
-        "parameters": json.dumps({"problem_parameters": problem.kept_parameters, "gap": gap}, sort_keys=True),
+        "parameters": json.dumps({"problem_parameters": problem.storable_parameters, "gap": gap}, sort_keys=True),
         "domain": problem.domain.describe_json(),
         "secrets": problem.domain.size,
         "metric": json.dumps(problem.metric.describe(), sort_keys=True),

@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError
-from mechdesign.mechanism.accuracy import accuracy, rounded_up
+from mechdesign.mechanism.accuracy import accuracy, round_up
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -91,7 +91,7 @@ class Content:
     def accuracy(self) -> list[float] | None:
         """Radii in `unit` about reports that hold the true position with 95 % under the prior, rounded up, or None."""
         radii = accuracy(self.stored.mechanism)
-        return None if radii is None else rounded_up(radii)
+        return None if radii is None else round_up(radii)
 
     def axes(self, points: list[list[float]]) -> Sequence[str]:
         """Names of the coordinates of secrets or of reports: x, y, z as far as they go."""

@@ -165,7 +165,7 @@ class Patches:
         return np.array(cells), np.array(points)
 
     @staticmethod
-    def drawn_steps(points: NDArray[np.int64], bits: Callable[[int], bytes]) -> NDArray[np.int64]:
+    def draw_steps(points: NDArray[np.int64], bits: Callable[[int], bytes]) -> NDArray[np.int64]:
         """Places 0..8 (b,) in a row of `Patches.around` for points (b, 2): a step along each axis, 33 bits for each."""
         # (3). Two comparisons instead of a search: no branch and no address depends on the secret draw.
         words = np.frombuffer(bits(8 * points.size), "<u8").astype(np.uint64).reshape(points.shape)

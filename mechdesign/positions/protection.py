@@ -21,7 +21,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.units import lengths
+from mechdesign.base.units import plural_unit
 from mechdesign.evaluation.protection import MOST_WORK, USUAL, Protection, factor_of, near_steps, rounded_up, stretch
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.positions.patches import Patches, rounding_nats
@@ -53,7 +53,7 @@ def protection(stored: MechanismFile, patches: Patches, within: float | None) ->
     return Protection(
         kind="positions",
         subject="any two positions",
-        unit=lengths(domain.unit),
+        unit=plural_unit(domain.unit),
         within=radius,
         factor=factor,
         exact=False,

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.fft import irfft2, next_fast_len, rfft2
 
-from mechdesign.base.validation import positive
+from mechdesign.base.validation import check_positive
 from mechdesign.posteriors.discs import WIDER, Centres, cells_of_area, check_centres, disc_sets, largest_sums
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import Shape, shape_of, words_of
@@ -49,7 +49,7 @@ class DiscKind:
 
 def disc_sums(domain: Domain, radius: float, centres: Centres | None) -> tuple[DiscKind, LargestSums]:
     """The discs of a radius over a domain, and a function for the largest sums in one of them."""
-    positive(radius, "radius")
+    check_positive(radius, "radius")
     if centres is None:
         centres = "anywhere" if discs_anywhere(domain) else "places"
     check_centres(centres)

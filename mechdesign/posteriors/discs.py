@@ -24,7 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.validation import positive
+from mechdesign.base.validation import check_positive
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 
@@ -44,7 +44,7 @@ def check_centres(centres: str) -> None:
 
 def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, every: bool = False) -> sp.csr_array:
     """The distinct sets of places in discs, (k, n) of 0 and 1; only the largest, unless `every` is True."""
-    positive(radius, "radius")
+    check_positive(radius, "radius")
     if domain.kind == "nodes":
         raise InputError("nodes of a graph have no coordinates", field="radius", value=radius)
     if domain.index is None or domain.shape is None or domain.cell is None or domain.dimension > 2:
@@ -61,7 +61,7 @@ def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, ev
 
 def cells_of_area(domain: Domain, radius: float) -> int:
     """The number of cells of a grid of two axes that fit into the area of a disc, at most all."""
-    wide = positive(radius, "radius") * WIDER
+    wide = check_positive(radius, "radius") * WIDER
     if domain.cell is None or domain.dimension != 2:
         remedy = "use a grid of two axes, or discs about places"
         raise InputError("areas need cells", field="centres", value="area", remedy=remedy)

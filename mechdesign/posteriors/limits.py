@@ -47,7 +47,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.json_fields import check_keys
 from mechdesign.base.labels import values_in_place_order
-from mechdesign.base.validation import positive
+from mechdesign.base.validation import check_positive
 from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.posteriors.discs import Centres, cells_of_area, check_centres, disc_sets
 from mechdesign.posteriors.persons import whole_persons
@@ -78,7 +78,7 @@ class DiscConstraint(ClaimedLimit):
 
     def __post_init__(self) -> None:
         check_centres(self.centres)
-        positive(self.radius, "radius")
+        check_positive(self.radius, "radius")
         if self.people is not None:
             object.__setattr__(self, "people", values_in_place_order(self.people, "people"))
 

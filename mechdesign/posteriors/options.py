@@ -215,7 +215,7 @@ class VerifyOptions:
 
 def parse_discs(words: str, unit: str) -> tuple[list[float], Literal["area"] | None]:
     """The radii of --disc R,R in `unit`, if all or none name a unit of length themselves; and "area" after R,R:area."""
-    from mechdesign.base.validation import positive
+    from mechdesign.base.validation import check_positive
 
     lengths = words.strip().removesuffix(":area")
     try:
@@ -229,7 +229,7 @@ def parse_discs(words: str, unit: str) -> tuple[list[float], Literal["area"] | N
         remedy = "name the unit of all of them, as 250m,1850ft, or of none"
         raise InputError("has radii with a unit and radii without", field="disc", value=words, remedy=remedy)
     centres: Literal["area"] | None = None if lengths == words.strip() else "area"
-    return [positive(_in_unit(radius, named, unit), "disc") for radius, named in radii], centres
+    return [check_positive(_in_unit(radius, named, unit), "disc") for radius, named in radii], centres
 
 
 def _in_unit(radius: float, named: str, unit: str) -> float:

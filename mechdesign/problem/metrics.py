@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.json_fields import SMALLEST, Reader, check_keys, finite, whole, word
 from mechdesign.base.registry import Registry
-from mechdesign.base.units import canonical_unit, rounded_down, unit_ratio, unit_word
+from mechdesign.base.units import canonical_unit, round_down, unit_ratio, unit_word
 from mechdesign.base.validation import check_epsilon, frozen_copy, refuse_entries
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
@@ -86,7 +86,7 @@ class PerLength(Metric):
         ratio = unit_ratio(self.unit, domain.unit)
         if ratio == 1:
             return self
-        return replace(self, epsilon=rounded_down(Fraction(self.epsilon) / ratio), unit=domain.unit)
+        return replace(self, epsilon=round_down(Fraction(self.epsilon) / ratio), unit=domain.unit)
 
     def level_at(self, domain: Domain) -> Vector:
         return np.full(domain.size, self.epsilon, float)

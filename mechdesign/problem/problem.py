@@ -89,7 +89,7 @@ class DesignProblem(FrozenRecord):
             object.__setattr__(self, "matched_distance", check_distance(self.matched_distance))
 
     @property
-    def kept_parameters(self) -> dict[str, Parameter]:
+    def storable_parameters(self) -> dict[str, Parameter]:
         kept = self.parameters.items()
         return {name: str(value) if value in (math.inf, -math.inf) else value for name, value in kept}
 

@@ -129,7 +129,7 @@ class RequiredReport(RowConstraint):
     name = "required-report"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "report", check_whole(self.report, "report", least=0))
+        object.__setattr__(self, "report", check_whole(self.report, "report", minimum=0))
         object.__setattr__(self, "least", float(self.least))
         _check_share(self.least, "least", remedy="give the least probability that the report must have")
 

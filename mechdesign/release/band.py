@@ -17,7 +17,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.validation import positive
+from mechdesign.base.validation import check_positive
 from mechdesign.release.growth import Growth
 
 Array = NDArray[np.float64]
@@ -30,7 +30,7 @@ def band_distance(depth: Array, width: float) -> Array:
 
 def band_lipschitz(r: Array, width: float, rise: float, horizon: float = math.inf) -> Array:
     """K at the distances r from a band of slope 1 / width that rises over `rise`."""
-    limit = positive(horizon, "horizon", infinite=True)
+    limit = check_positive(horizon, "horizon", infinite=True)
     free = rise / (width * (r + rise))
     if math.isinf(limit):
         return free
@@ -40,7 +40,7 @@ def band_lipschitz(r: Array, width: float, rise: float, horizon: float = math.in
 
 def band_bound(r: Array, width: float, rise: float, growth: Growth, horizon: float = math.inf) -> Array:
     """S at the distances r from that band: the largest K(u) / g(r - u) over the u from 0 to r where it can lie."""
-    limit = positive(horizon, "horizon", infinite=True)
+    limit = check_positive(horizon, "horizon", infinite=True)
     places = [np.zeros_like(r), r]
     if math.isfinite(limit) and growth.name == "exponential":
         places.append(np.clip(limit - 1 / growth.gamma, max(0.0, limit - rise), np.minimum(r, limit)))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import positive
+from mechdesign.base.validation import check_positive
 from mechdesign.errors import InputError
 
 GrowthName = Literal["exponential", "linear"]
@@ -32,7 +32,7 @@ class Growth(FrozenRecord):
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or self.name not in get_args(GrowthName):
             raise InputError("must be exponential or linear", field="growth", value=self.name)
-        object.__setattr__(self, "gamma", positive(self.gamma, "gamma"))
+        object.__setattr__(self, "gamma", check_positive(self.gamma, "gamma"))
 
     def log(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
         """Ln g(d) for distances of any shape."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import check_epsilon, finite, positive
+from mechdesign.base.validation import check_epsilon, check_finite, check_positive
 
 _SOFTNESS = 0.2  # of the threshold: the widest band (Liang & Yi 2024, section 5)
 _BAND = 2.0  # in multiples of 1 / epsilon: the widest band (the same)
@@ -31,8 +31,8 @@ def threshold(x: ArrayLike, threshold: float, width: float) -> NDArray[np.float6
     >>> md.release.query_functions.threshold([0.0, 1.0, 2.0], 1.0, 1.0)
     array([0. , 0.5, 1. ])
     """
-    depth = finite(x, "x") - float(finite(threshold, "threshold"))
-    return np.clip(depth / positive(width, "width") + 0.5, 0.0, 1.0)
+    depth = check_finite(x, "x") - float(check_finite(threshold, "threshold"))
+    return np.clip(depth / check_positive(width, "width") + 0.5, 0.0, 1.0)
 
 
 def band_width(threshold: ArrayLike, epsilon: float) -> float:
@@ -53,5 +53,5 @@ def band_width(threshold: ArrayLike, epsilon: float) -> float:
     >>> md.release.query_functions.band_width(100.0, 1.0)
     2.0
     """
-    size = float(np.linalg.norm(finite(threshold, "threshold")))
-    return positive(min(_SOFTNESS * size, _BAND / check_epsilon(epsilon)), "threshold")
+    size = float(np.linalg.norm(check_finite(threshold, "threshold")))
+    return check_positive(min(_SOFTNESS * size, _BAND / check_epsilon(epsilon)), "threshold")

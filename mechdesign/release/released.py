@@ -27,7 +27,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
-from mechdesign.base.validation import check_whole, finite, refuse_entries, validate_call
+from mechdesign.base.validation import check_finite, check_whole, refuse_entries, validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.views import probabilities
@@ -87,7 +87,7 @@ def check_values(values: ArrayLike, size: int, field: str = "values") -> NDArray
     numbers = np.asarray(values, float)
     if numbers.shape != (size,):
         raise InputError(f"must have shape ({size},)", field=field, value=numbers.shape)
-    return finite(numbers, field)
+    return check_finite(numbers, field)
 
 
 def check_outputs(outputs: ArrayLike) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import finite, positive
+from mechdesign.base.validation import check_finite, check_positive
 from mechdesign.release.band import band_bound, band_distance
 from mechdesign.release.growth import Growth, GrowthName
 
@@ -41,6 +41,6 @@ def threshold(
     >>> md.release.smooth_sensitivity.threshold([1.0, 3.5], 1.0, 1.0, 1.0).round(6)
     array([1.      , 0.333333])
     """
-    tau = positive(width, "width")
-    r = band_distance(finite(x, "x") - float(finite(threshold, "threshold")), tau)
+    tau = check_positive(width, "width")
+    r = band_distance(check_finite(x, "x") - float(check_finite(threshold, "threshold")), tau)
     return band_bound(r, tau, tau, Growth(name=growth, gamma=gamma), horizon)

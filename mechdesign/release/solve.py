@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import finite, positive, refuse_entries, validate_call
+from mechdesign.base.validation import check_finite, check_positive, refuse_entries, validate_call
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import lipschitz_minorant
@@ -101,8 +101,8 @@ def least_smooth_bound(
     """
     if (lipschitz is None) == (values is None):
         raise InputError("give either lipschitz or values", field="lipschitz")
-    named = Growth(name=growth, gamma=positive(gamma, "gamma"))
-    limit = positive(horizon, "horizon", infinite=True)
+    named = Growth(name=growth, gamma=check_positive(gamma, "gamma"))
+    limit = check_positive(horizon, "horizon", infinite=True)
     if values is None and limit < math.inf:
         raise InputError("belongs to values: give the lipschitz of that horizon", field="horizon", value=limit)
     if not for_cells and lipschitz_slope != 0:
@@ -160,10 +160,10 @@ def cell_smooth_bound(
     """
     named = Growth(name=growth, gamma=gamma)
     radius = _half_diagonal(domain)
-    slope = float(finite(lipschitz_slope, "lipschitz_slope"))
+    slope = float(check_finite(lipschitz_slope, "lipschitz_slope"))
     if slope < 0:
         raise InputError("must not be negative", field="lipschitz_slope", value=slope)
-    place = finite(x, "x")
+    place = check_finite(x, "x")
     if place.ndim != 2 or place.shape[1] != domain.dimension:
         raise InputError(f"must have shape (m, {domain.dimension})", field="x", value=place.shape)
     largest = _per_place(domain, lipschitz, "lipschitz", negative=False) + radius * slope
@@ -229,7 +229,7 @@ def _log_share(lipschitz: Array) -> Array:
 
 
 def _per_place(domain: Domain, values: ArrayLike | None, name: str, *, negative: bool = True) -> Array:
-    array = finite(np.nan if values is None else values, name)
+    array = check_finite(np.nan if values is None else values, name)
     if array.shape != (domain.size,):
         raise InputError(f"must have shape ({domain.size},)", field=name, value=array.shape)
     refuse_entries(~(array >= 0) & (not negative), array, "must not be negative", field=name)

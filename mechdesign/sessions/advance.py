@@ -89,7 +89,7 @@ def _update(design: SessionDesign, belief: Belief, step: Step) -> Belief:
 
 def live_draws(design: SessionDesign) -> Draw:
     """Draws with exactly the integers of the tables, bits from the operating system, whole tables scanned."""
-    return lambda table, place: design.samplers[table].rows.live(place, "table")[0]
+    return lambda table, place: design.samplers[table].rows.draw_live(place, "table")[0]
 
 
 def seeded_draws(design: SessionDesign, seed: int) -> Draw:

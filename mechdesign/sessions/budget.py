@@ -184,7 +184,7 @@ class Budget(FrozenRecord):
                 return sampler.label_report(report, cost=REMEMBERED)
             # Pay first, draw second: a refusal must not depend on the report.
             paid = paid.charge(certificate.cost)
-            drawn = sampler.drawn_for(place)
+            drawn = sampler.draw_for(place)
             remembered = {**paid.remembered, key: int(drawn)}
             self._ledger.write(replace(paid, unit=certificate.unit_id, remembered=remembered))
         return drawn.assign_attrs(

@@ -137,7 +137,7 @@ def load_design(path: str | Path) -> SessionDesign:
 def read_document(path: str | Path) -> dict[str, Any]:
     """The document of a design, of its schema and unaltered since it was sealed; its parts are not looked at."""
     with open_regular(path, field="file", remedy=_REMEDY) as stream:
-        text = read_bytes(stream, Path(path), field="file", most=_MOST_BYTES, expansion=20)
+        text = read_bytes(stream, Path(path), field="file", limit=_MOST_BYTES, expansion=20)
     try:
         content = read_json(text)
     except (ValueError, RecursionError) as error:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.json_fields import finite, finites
-from mechdesign.base.validation import positive, refuse_entries
+from mechdesign.base.validation import check_positive, refuse_entries
 from mechdesign.errors import InputError, SizeError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Metric
@@ -71,7 +71,7 @@ class HomeAway(Movement):
         wrong = ~((popularity > 0) & (popularity < np.inf))
         refuse_entries(wrong, popularity, "must be positive and finite", field="popularity")
         object.__setattr__(self, "popularity", popularity)
-        object.__setattr__(self, "near", positive(self.near, "near"))
+        object.__setattr__(self, "near", check_positive(self.near, "near"))
         for name in _RATES:
             rates = np.asarray(getattr(self, name), float)
             if rates.shape != (ticks,) or not ticks or not ((rates >= 0) & (rates <= 1)).all():

@@ -104,7 +104,7 @@ class _Numbered(Rule):
         thresholds = tuple(float(error) for error in self.table_thresholds)
         if any(not 0 < error < float("inf") for error in thresholds) or list(thresholds) != sorted(set(thresholds)):
             raise InputError("must be positive and increasing", field="table_thresholds", value=list(thresholds))
-        numbers = tuple(check_whole(number, "table_numbers", least=0) for number in self.table_numbers)
+        numbers = tuple(check_whole(number, "table_numbers", minimum=0) for number in self.table_numbers)
         if numbers and thresholds:
             raise InputError("cannot be combined with table_thresholds", field="table_numbers", value=list(numbers))
         object.__setattr__(self, "table_thresholds", thresholds)

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import positive, validate_call
+from mechdesign.base.validation import check_positive, validate_call
 from mechdesign.closed_forms.exponential import exponential_mechanism
 from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.errors import UnsuitableError
@@ -137,11 +137,11 @@ def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> floa
 
 
 def _problem(domain: Domain, prior: NDArray[np.float64], nats: float, within: float) -> DesignProblem:
-    metric = positive(nats, "nats") * Euclidean(epsilon=_level(domain, within), unit=domain.unit)
+    metric = check_positive(nats, "nats") * Euclidean(epsilon=_level(domain, within), unit=domain.unit)
     return DesignProblem(domain=domain, metric=metric, prior=prior, loss=Distance(), name="report")
 
 
 def _level(domain: Domain, within: float) -> float:
     """1 / r in nats per unit of the domain."""
-    ground = 1 / positive(within, "within")
+    ground = 1 / check_positive(within, "within")
     return ground if domain.plane is None else plane_level(domain, ground)

@@ -15,7 +15,7 @@ import xarray as xr
 
 from mechdesign.base import interrupts
 from mechdesign.base.memory import require_memory
-from mechdesign.base.progress import verbosely
+from mechdesign.base.progress import progress_if
 from mechdesign.base.registry import Registry
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.base.validation import validate_call
@@ -129,7 +129,7 @@ def solve(
     compile_kernels(program, verbose=verbose)
     title = f"{program.problem.name}, {program.name}"
     target = gap if spec.closes_gap else None
-    with interrupts.two_steps(), verbosely(verbose, title, on_progress, target=target, limit=time_limit) as report:
+    with interrupts.two_steps(), progress_if(verbose, title, on_progress, target=target, limit=time_limit) as report:
         targets = Targets(
             gap=gap, time_limit=time_limit, method=method, on_progress=report, bound=bound, options=options
         )

@@ -18,7 +18,7 @@ import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import as_numbers, positive, validate_call
+from mechdesign.base.validation import as_numbers, check_positive, validate_call
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.mechanism.views import probabilities
@@ -103,7 +103,7 @@ def maximum_likelihood(
     array([0.8333, 0.1667])
     """
     program = _program(counts, mechanism)
-    solution = solve_likelihood(program, gap=positive(gap, "gap"))
+    solution = solve_likelihood(program, gap=check_positive(gap, "gap"))
     return _estimate(
         program,
         solution.point,

@@ -135,11 +135,11 @@ def _check_source(given: _Source, levels: str | None, words: list[str]) -> None:
 
 def _radius(within: float | None, given: _Source) -> float | None:
     """The radius of --within in metres; None where none was given and the source is not an area."""
-    from mechdesign.base.validation import positive
+    from mechdesign.base.validation import check_positive
 
     if within is None:
         return RADIUS if given.is_area else None
-    return positive(within, "within")
+    return check_positive(within, "within")
 
 
 def _check_error(error: float) -> None:

@@ -106,7 +106,7 @@ def estimate_shares(
     """
     if method not in METHODS:
         raise InputError("unknown method", field="method", value=method, remedy="use " + " or ".join(METHODS))
-    check_whole(seed, "seed", least=0)
+    check_whole(seed, "seed", minimum=0)
     domain = shared_domain(mechanisms)
     channel, each_count, numbers = channel_and_counts(mechanisms, counts)
     prior = np.asarray(mechanisms[0]["prior"].values, float)

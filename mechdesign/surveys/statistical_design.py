@@ -85,7 +85,7 @@ class StatisticalDesign(Program):
             remedy = "mix it with the uniform distribution"
             raise InputError("must be positive at every secret", field="prior", value=zeros, remedy=remedy)
         object.__setattr__(self, "areas", check_kind(self.error, self.areas, n))
-        object.__setattr__(self, "seed", check_whole(self.seed, "seed", least=0))
+        object.__setattr__(self, "seed", check_whole(self.seed, "seed", minimum=0))
         if not 0 <= self.loss_weight < math.inf:
             raise InputError("must be finite and not negative", field="loss_weight", value=self.loss_weight)
         object.__setattr__(self, "loss_weight", float(self.loss_weight))

@@ -19,7 +19,7 @@ from typing import Any
 
 import xarray as xr
 
-from mechdesign.base.atomic_write import check_target, unwritten
+from mechdesign.base.atomic_write import check_target, write_error
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import certify
@@ -128,7 +128,7 @@ def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool
     except OSError as error:
         if old is not None and old.exists() and not target.exists():
             old.replace(target)
-        raise unwritten(target, error) from error
+        raise write_error(target, error) from error
     finally:
         # The old folder is removed only if a folder stands at its place.
         for left in (beside, old):

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.formatting import TIMES, format_cell, number
 from mechdesign.base.streams import visible
-from mechdesign.base.units import lengths
+from mechdesign.base.units import plural_unit
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
 from mechdesign.mechanism.figures import relative_gap
@@ -217,10 +217,10 @@ def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, A
         **{name: visible(claim) for name, claim in claims.items() if claim is not None},
         "sentence": headline(stored, checked),
         "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
-        "unit": lengths(domain.unit),
+        "unit": plural_unit(domain.unit),
         "noun": words_of(domain).report_noun,
         "loss_unit": loss_unit,
-        "report_unit": lengths(stored.report_unit),
+        "report_unit": plural_unit(stored.report_unit),
         "same_places": stored.same_places,
         "figures": [
             {"key": key, "name": name, "text": exact(value), "unit": unit}
@@ -255,7 +255,7 @@ def _places(stored: MechanismFile) -> str:
     grid = f" {TIMES} ".join(map(str, domain.shape))
     side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in domain.cell or ()))
     inside = "" if np.prod(domain.shape) == domain.size else f", {domain.size:,} of them secrets"
-    return f"{grid} {words_of(domain).many} of {side} {lengths(domain.unit, 1 + (side != '1'))}{inside}"
+    return f"{grid} {words_of(domain).many} of {side} {plural_unit(domain.unit, 1 + (side != '1'))}{inside}"
 
 
 def _most_likely_places(stored: MechanismFile) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import xarray as xr
 
 from mechdesign.base.formatting import length, number
 from mechdesign.base.streams import visible
-from mechdesign.base.units import lengths
+from mechdesign.base.units import plural_unit
 from mechdesign.errors import InputError
 from mechdesign.output.captions import readable_unit
 from mechdesign.output.sweep import columns, curve_points, printed_losses
@@ -39,7 +39,7 @@ def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
     return identity_of(curve, "sweep", parameters=parameter_words(curve)) | {
         "sentence": visible(sentence),
         "subtitle": f"{attrs['secrets']} secrets · sweep of {len(points)} levels",
-        "unit": lengths(unit),
+        "unit": plural_unit(unit),
         "verdict": "Figures of a sweep",
         "saying": "A sweep stores no tables to prove. Each table was certified when the sweep was made.",
         "picture": _curve_picture(curve),

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base.units import METRES
 from mechdesign.errors import SizeError
-from mechdesign.mechanism.accuracy import SHARE, accuracy, rounded_up
+from mechdesign.mechanism.accuracy import SHARE, accuracy, round_up
 from mechdesign.mechanism.certificate import exp_lower
 from mechdesign.mechanism.claim import Certificate
 from mechdesign.mechanism.container import pack_container
@@ -75,7 +75,7 @@ def packed(stored: MechanismFile, certificate: Certificate, about: dict[str, str
     radii = accuracy(mechanism)
     if radii is not None:
         header["accuracy"] = SHARE
-        arrays["accuracy"] = np.array(rounded_up(radii))
+        arrays["accuracy"] = np.array(round_up(radii))
     positions = None if stored.is_factored else stored.positions
     if positions is not None:
         header["position_claim"] = str(mechanism.attrs["position_claim"])

@@ -283,7 +283,7 @@ def test_step_weights_follow_spline():
     expected = np.stack([(0.5 - s) ** 2 / 2, 0.75 - s**2, (0.5 + s) ** 2 / 2], axis=-1)
     assert np.allclose(weights / 2**33, expected, rtol=1e-15)
     words = np.array([0, 2**33 - 1, int(weights[1, 0, 0]) - 1, int(weights[1, 0, 0]), 2**32, 1 << 20], np.uint64)
-    steps = Patches.drawn_steps(points[[1, 1, 2]], lambda _: (words << np.uint64(31)).tobytes())
+    steps = Patches.draw_steps(points[[1, 1, 2]], lambda _: (words << np.uint64(31)).tobytes())
     ends = np.cumsum(weights, axis=-1)
     by_hand = [
         3 * int((ends[k][0] <= a).sum()) + int((ends[k][1] <= b).sum())

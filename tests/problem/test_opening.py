@@ -78,12 +78,12 @@ def test_no_more_is_read_than_fits_or_was_announced(tmp_path: Path, monkeypatch:
     path = tmp_path / "m.nc"
     path.write_bytes(b"x" * 100)
     with open_regular(path, field="file", remedy="") as stream:
-        assert read_bytes(stream, path, field="file", most=100, expansion=2) == b"x" * 100
+        assert read_bytes(stream, path, field="file", limit=100, expansion=2) == b"x" * 100
     with open_regular(path, field="file", remedy="") as stream, pytest.raises(FileFormatError, match="too large"):
-        read_bytes(stream, path, field="file", most=99, expansion=2)
+        read_bytes(stream, path, field="file", limit=99, expansion=2)
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 200})())
     with open_regular(path, field="file", remedy="") as stream, pytest.raises(SizeError, match="would need"):
-        read_bytes(stream, path, field="file", most=100, expansion=2)
+        read_bytes(stream, path, field="file", limit=100, expansion=2)
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.accuracy import rounded_up
+from mechdesign.mechanism.accuracy import round_up
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.output.text_tables import Block, Note, TextTable
 from mechdesign.problem.domain import AXES
@@ -81,7 +81,7 @@ def _radii(drawn: Any) -> list[float] | None:
     """The radii of reports, rounded up to three digits; None where there are none."""
     if "accuracy" not in drawn.coords:
         return None
-    return rounded_up(np.ravel(drawn["accuracy"].values))
+    return round_up(np.ravel(drawn["accuracy"].values))
 
 
 def sample_words(document: Mapping[str, Any]) -> Iterator[Block]:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.validation import check_whole, positive, validate_call
+from mechdesign.base.validation import check_positive, check_whole, validate_call
 from mechdesign.errors import SizeError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
@@ -124,7 +124,7 @@ def propose(
     mechdesign.errors.UnsuitableError: domain: must have two axes (got 1)
     """
     started = time.monotonic()
-    positive(limit, "limit")
+    check_positive(limit, "limit")
     for value, name in ((ticks, "ticks"), (people, "people")):
         check_whole(value, name)
     if domain.size > MOST_PLACES:
@@ -133,7 +133,7 @@ def propose(
         synthetic_days(domain, people=count, days=DAYS, ticks=ticks, seed=_SEEDS * seed + group)
         for group, count in enumerate((PUBLIC, OTHERS, people))
     )
-    setting = Setting(domain=domain, model=fit_home_away(public), within=positive(within, "within"))
+    setting = Setting(domain=domain, model=fit_home_away(public), within=check_positive(within, "within"))
     points: list[Point] = []
     slowest, late = 0.0, False
     for number, share in enumerate(sorted(TIMES, key=lambda times: times != 1.0)):

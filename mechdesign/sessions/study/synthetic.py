@@ -97,7 +97,7 @@ def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: 
     """
     for value, name in ((people, "people"), (days, "days"), (ticks, "ticks")):
         check_whole(value, name)
-    check_whole(seed, "seed", least=0)
+    check_whole(seed, "seed", minimum=0)
     if not late >= 0:
         raise InputError("must not be negative", field="late", value=late)
     if domain.dimension != 2:

@@ -91,7 +91,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
     attrs: dict[str, str | int] = {
         "schema": DIAGNOSIS.name,
         "problem": problem.name,
-        "parameters": json.dumps({"problem_parameters": problem.kept_parameters}, sort_keys=True),
+        "parameters": json.dumps({"problem_parameters": problem.storable_parameters}, sort_keys=True),
         "domain": domain.describe_json(),
         "metric": json.dumps(metric.describe(), sort_keys=True),
         "versions": versions(),
