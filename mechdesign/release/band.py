@@ -15,20 +15,18 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats
 from mechdesign.base.validation import check_positive
 from mechdesign.release.growth import Growth
 
-Array = NDArray[np.float64]
 
-
-def band_distance(depth: Array, width: float) -> Array:
+def band_distance(depth: Floats, width: float) -> Floats:
     """The distance to a band of full width `width`, max(|s| - width / 2, 0), from the distances s to its middle."""
     return np.maximum(np.abs(depth) - width / 2, 0.0)
 
 
-def band_lipschitz(r: Array, width: float, rise: float, horizon: float = math.inf) -> Array:
+def band_lipschitz(r: Floats, width: float, rise: float, horizon: float = math.inf) -> Floats:
     """K at the distances r from a band of slope 1 / width that rises over `rise`."""
     limit = check_positive(horizon, "horizon", infinite=True)
     free = rise / (width * (r + rise))
@@ -38,7 +36,7 @@ def band_lipschitz(r: Array, width: float, rise: float, horizon: float = math.in
     return np.where(r + rise <= limit, free, short)
 
 
-def band_bound(r: Array, width: float, rise: float, growth: Growth, horizon: float = math.inf) -> Array:
+def band_bound(r: Floats, width: float, rise: float, growth: Growth, horizon: float = math.inf) -> Floats:
     """S at the distances r from that band: the largest K(u) / g(r - u) over the u from 0 to r where it can lie."""
     limit = check_positive(horizon, "horizon", infinite=True)
     places = [np.zeros_like(r), r]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_positive
 from mechdesign.errors import InputError
@@ -34,7 +34,7 @@ class Growth(FrozenRecord):
             raise InputError("must be exponential or linear", field="growth", value=self.name)
         object.__setattr__(self, "gamma", check_positive(self.gamma, "gamma"))
 
-    def log(self, distance: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log(self, distance: Floats) -> Floats:
         """Ln g(d) for distances of any shape."""
         if self.name == "exponential":
             return self.gamma * distance

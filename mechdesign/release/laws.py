@@ -40,8 +40,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Booleans, Floats
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_epsilon
 from mechdesign.errors import InputError, UnsuitableError
@@ -58,7 +59,6 @@ __all__ = [
     "laplace_eta",
 ]
 
-Array = NDArray[np.float64]
 
 _NODES = 16  # of the Gauss-Legendre rule on narrow intervals
 _SERIES = 1e-30  # x below which the second term of the series of I_x(a, b) is less than rounding
@@ -81,32 +81,32 @@ class NoiseLaw(FrozenRecord, ABC):
         """Var Z in squared multiples of the scale; inf where it is infinite."""
 
     @abstractmethod
-    def pdf(self, z: ArrayLike) -> Array:
+    def pdf(self, z: ArrayLike) -> Floats:
         """The density at z."""
 
     @abstractmethod
-    def tail(self, z: Array) -> Array:
+    def tail(self, z: Floats) -> Floats:
         """P(Z > z) for z >= 0."""
 
     @abstractmethod
-    def centre(self, z: Array) -> Array:
+    def centre(self, z: Floats) -> Floats:
         """P(0 < Z < z) for z >= 0."""
 
     @abstractmethod
-    def reach(self, z: Array) -> Array:
+    def reach(self, z: Floats) -> Floats:
         """A lower bound of the distance from z > 0 to the nearest singularity of the density in the complex plane."""
 
-    def cdf(self, z: ArrayLike) -> Array:
+    def cdf(self, z: ArrayLike) -> Floats:
         """P(Z <= z), with all digits in the lower tail; use `mass` for the upper one."""
         at = np.asarray(z, float)
         beyond = self.tail(np.abs(at))
         return np.where(at > 0, 1.0 - beyond, beyond)
 
     @abstractmethod
-    def _quantile(self, beyond: Array, inner: Array) -> Array:
+    def _quantile(self, beyond: Floats, inner: Floats) -> Floats:
         """The z >= 0 with P(Z > z) = beyond and P(0 < Z < z) = inner; these two add up to 1/2."""
 
-    def ppf(self, probability: ArrayLike) -> Array:
+    def ppf(self, probability: ArrayLike) -> Floats:
         """The z with P(Z <= z) = probability, the inverse of `cdf`, with all digits in the lower tail."""
         p = np.asarray(probability, float)
         if not ((p >= 0) & (p <= 1)).all():
@@ -114,7 +114,7 @@ class NoiseLaw(FrozenRecord, ABC):
         # 1 - p and p - 1/2 are exact where p is at least 1/2, and where it is near 1/2.
         return np.copysign(self._quantile(np.minimum(p, 1 - p), np.abs(p - 0.5)), p - 0.5)
 
-    def mass(self, low: ArrayLike, high: ArrayLike) -> Array:
+    def mass(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """P(low < Z < high) for low <= high, infinite ends allowed, to a relative 1e-12 however small it is."""
         left, right = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
         # Intervals left of 0 are mirrored: tails keep their digits on the right side only.
@@ -129,12 +129,12 @@ class NoiseLaw(FrozenRecord, ABC):
         narrow = finite & (_NARROW * half <= self.reach(middle))
         return np.where(narrow, self._quadrature(middle, half), mass)
 
-    def _apart(self, near: Array, far: Array) -> Array:
+    def _apart(self, near: Floats, far: Floats) -> Floats:
         beyond = self.tail(near)
         # Beyond the quartile tails are the smaller numbers, before it the masses from 0.
         return np.where(beyond > 0.25, self.centre(far) - self.centre(near), beyond - self.tail(far))
 
-    def _quadrature(self, middle: Array, half: Array) -> Array:
+    def _quadrature(self, middle: Floats, half: Floats) -> Floats:
         total = np.zeros_like(middle)
         for node, weight in zip(*leggauss(_NODES), strict=True):
             total += weight * self.pdf(middle + half * node)
@@ -193,14 +193,14 @@ class SmoothLaw(NoiseLaw):
         """(a, b)."""
 
     @abstractmethod
-    def odds(self, z: Array) -> Array:
+    def odds(self, z: Floats) -> Floats:
         """r(z) for z >= 0, increasing from 0."""
 
     @abstractmethod
-    def _place(self, log_odds: Array) -> Array:
+    def _place(self, log_odds: Floats) -> Floats:
         """The z >= 0 with ln r(z) = log_odds."""
 
-    def _quantile(self, beyond: Array, inner: Array) -> Array:
+    def _quantile(self, beyond: Floats, inner: Floats) -> Floats:
         from scipy.special import betainc
 
         a, b = self.shape
@@ -209,15 +209,15 @@ class SmoothLaw(NoiseLaw):
         below = _log_odds(np.where(inside, 2 * inner, 0.0), a, b)
         return self._place(np.where(inside, below, -_log_odds(np.where(inside, 0.0, 2 * beyond), b, a)))
 
-    def tail(self, z: Array) -> Array:
+    def tail(self, z: Floats) -> Floats:
         inside, smaller = self._smaller(z)
         return np.where(inside, 0.5 - smaller, smaller)
 
-    def centre(self, z: Array) -> Array:
+    def centre(self, z: Floats) -> Floats:
         inside, smaller = self._smaller(z)
         return np.where(inside, smaller, 0.5 - smaller)
 
-    def _smaller(self, z: Array) -> tuple[NDArray[np.bool_], Array]:
+    def _smaller(self, z: Floats) -> tuple[Booleans, Floats]:
         """True if r(z) < 1; with P(0 < Z < z) if so, else P(Z > z)."""
         from scipy.special import betainc
 
@@ -297,19 +297,19 @@ class GeneralizedCauchy(SmoothLaw):
     def shape(self) -> tuple[float, float]:
         return 1 / self.p, 1 - 1 / self.p
 
-    def odds(self, z: Array) -> Array:
+    def odds(self, z: Floats) -> Floats:
         return z**self.p
 
-    def _place(self, log_odds: Array) -> Array:
+    def _place(self, log_odds: Floats) -> Floats:
         with np.errstate(over="ignore"):
             return np.exp(log_odds / self.p)
 
-    def pdf(self, z: ArrayLike) -> Array:
+    def pdf(self, z: ArrayLike) -> Floats:
         with np.errstate(over="ignore"):
             tails = 1 + np.abs(np.asarray(z, float)) ** self.p
         return self.p * math.sin(math.pi / self.p) / (2 * math.pi) / tails
 
-    def reach(self, z: Array) -> Array:
+    def reach(self, z: Floats) -> Floats:
         angle = math.pi / self.p
         return np.minimum(z, np.hypot(z - math.cos(angle), math.sin(angle)))
 
@@ -362,14 +362,14 @@ class StudentT(SmoothLaw):
     def shape(self) -> tuple[float, float]:
         return 0.5, self.nu / 2
 
-    def odds(self, z: Array) -> Array:
+    def odds(self, z: Floats) -> Floats:
         return z * (z / self.nu)
 
-    def _place(self, log_odds: Array) -> Array:
+    def _place(self, log_odds: Floats) -> Floats:
         with np.errstate(over="ignore"):
             return np.exp(log_odds / 2) * math.sqrt(self.nu)
 
-    def pdf(self, z: ArrayLike) -> Array:
+    def pdf(self, z: ArrayLike) -> Floats:
         from scipy.special import betaln
 
         at = np.abs(np.asarray(z, float))
@@ -377,7 +377,7 @@ class StudentT(SmoothLaw):
             tails = (1 + self.odds(at)) ** ((self.nu + 1) / 2)
         return math.exp(-betaln(0.5, self.nu / 2)) / math.sqrt(self.nu) / tails
 
-    def reach(self, z: Array) -> Array:
+    def reach(self, z: Floats) -> Floats:
         return np.hypot(z, math.sqrt(self.nu))
 
 
@@ -397,20 +397,20 @@ class Laplace(NoiseLaw):
         """2, in squared multiples of the scale."""
         return 2.0
 
-    def pdf(self, z: ArrayLike) -> Array:
+    def pdf(self, z: ArrayLike) -> Floats:
         return np.exp(-np.abs(np.asarray(z, float))) / 2
 
-    def tail(self, z: Array) -> Array:
+    def tail(self, z: Floats) -> Floats:
         return np.exp(-z) / 2
 
-    def centre(self, z: Array) -> Array:
+    def centre(self, z: Floats) -> Floats:
         return -np.expm1(-z) / 2
 
-    def _quantile(self, beyond: Array, inner: Array) -> Array:
+    def _quantile(self, beyond: Floats, inner: Floats) -> Floats:
         with np.errstate(divide="ignore"):
             return np.abs(np.where(inner < 0.25, np.log1p(-2 * np.minimum(inner, 0.25)), np.log(2 * beyond)))
 
-    def reach(self, z: Array) -> Array:
+    def reach(self, z: Floats) -> Floats:
         return np.minimum(z, 1.0)
 
 
@@ -464,7 +464,7 @@ def laplace_eta(epsilon: float, gamma: float, delta: float, growth: GrowthName =
     return left
 
 
-def _log_odds(share: Array, a: float, b: float) -> Array:
+def _log_odds(share: Floats, a: float, b: float) -> Floats:
     """The ln(x / (1 - x)) of the x with I_x(a, b) = share."""
     from scipy.special import betaincinv, betaln
 

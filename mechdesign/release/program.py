@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.errors import InputError
 from mechdesign.release.growth import Growth
@@ -46,8 +46,8 @@ class SmoothSensitivity(FrozenRecord):
     True
     """
 
-    lipschitz: NDArray[np.float64]
-    distances: NDArray[np.float64]
+    lipschitz: Vector
+    distances: Matrix
     growth: Growth
 
     def __post_init__(self) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Floats
 from mechdesign.base.validation import check_epsilon, check_finite, check_positive
 
 _SOFTNESS = 0.2  # of the threshold: the widest band (Liang & Yi 2024, section 5)
 _BAND = 2.0  # in multiples of 1 / epsilon: the widest band (the same)
 
 
-def threshold(x: ArrayLike, threshold: float, width: float) -> NDArray[np.float64]:
+def threshold(x: ArrayLike, threshold: float, width: float) -> Floats:
     """clip((x - T) / width + 1/2, 0, 1): 1 above the threshold T, 0 below, linear in between.
 
     Parameters

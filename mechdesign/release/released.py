@@ -24,8 +24,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.validation import check_finite, check_whole, refuse_entries, validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
@@ -36,7 +37,7 @@ from mechdesign.problem.losses import TableLoss
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.priors import check_prior
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.release.laws import Array, NoiseLaw, SmoothLaw
+from mechdesign.release.laws import NoiseLaw, SmoothLaw
 
 _ROUNDING = 1e-9  # relative; smooth bounds are computed in floating point, often by a root search
 
@@ -82,7 +83,7 @@ def release_problem(
     )
 
 
-def check_values(values: ArrayLike, size: int, field: str = "values") -> NDArray[np.float64]:
+def check_values(values: ArrayLike, size: int, field: str = "values") -> Vector:
     """Finite numbers (size,), one per secret, or an InputError."""
     numbers = np.asarray(values, float)
     if numbers.shape != (size,):
@@ -90,7 +91,7 @@ def check_values(values: ArrayLike, size: int, field: str = "values") -> NDArray
     return check_finite(numbers, field)
 
 
-def check_outputs(outputs: ArrayLike) -> NDArray[np.float64]:
+def check_outputs(outputs: ArrayLike) -> Vector:
     """Finite strictly ascending numbers (m,), m at least 2, or an InputError."""
     numbers = np.asarray(outputs, float)
     if numbers.ndim != 1 or len(numbers) < 2 or not np.isfinite(numbers).all() or not (np.diff(numbers) > 0).all():
@@ -152,7 +153,7 @@ def release_mechanism(
     )
 
 
-def noise_table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law: NoiseLaw) -> Array:
+def noise_table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law: NoiseLaw) -> Matrix:
     """Probabilities (n, m) of the outputs nearest to values + scale Z, each to twelve digits however small."""
     reports = check_outputs(outputs)
     centre = check_values(values, np.size(values))
@@ -164,7 +165,7 @@ def noise_table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law:
     return law.mass(at[:, :-1], at[:, 1:])
 
 
-def check_bound(domain: Domain, values: Array, bound: ArrayLike, gamma: float) -> Array:
+def check_bound(domain: Domain, values: Vector, bound: ArrayLike, gamma: float) -> Vector:
     """A gamma-smooth bound (n,) of the slopes of `values` (n,) between secrets, or an InputError."""
     smooth = check_values(bound, domain.size, "sensitivity")
     least = f"{smooth.min():.6g}"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Floats
 from mechdesign.base.validation import check_finite, check_positive
 from mechdesign.release.band import band_bound, band_distance
 from mechdesign.release.growth import Growth, GrowthName
@@ -19,7 +19,7 @@ def threshold(
     gamma: float,
     growth: GrowthName = "exponential",
     horizon: float = math.inf,
-) -> NDArray[np.float64]:
+) -> Floats:
     """S of the soft threshold `query_functions.threshold` (Liang & Yi 2024, Lemma 4.1).
 
     It is max(1 / (r + tau), 1 / (tau g(r))), r the distance to the band. Pairs beyond the horizon are not protected.

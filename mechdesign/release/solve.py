@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Points, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_finite, check_positive, refuse_entries, validate_call
@@ -29,7 +30,6 @@ from mechdesign.problem.max_plus import steepest_chords, transform
 from mechdesign.problem.metric import Metric
 from mechdesign.release.growth import Growth, GrowthName
 
-Array = NDArray[np.float64]
 _ROWS = 64  # of the table of all pairs at a time
 
 
@@ -50,7 +50,7 @@ class SmoothBound(FrozenRecord):
     'least'
     """
 
-    S: Array
+    S: Vector
     method: str
     safe: Literal["least", "above"]
     gap: float
@@ -132,7 +132,7 @@ def cell_smooth_bound(
     gamma: float,
     growth: GrowthName = "exponential",
     lipschitz_slope: float = 0.0,
-) -> Array:
+) -> Vector:
     """A smooth upper bound of K over all of the cells of a grid, and not only their centres c_j.
 
     It is the largest, over cells j, of sup K(cell j) / g(max(0, |x - c_j| - rho)), rho half the diagonal of a cell.
@@ -185,7 +185,7 @@ def _over_cells(
     return SmoothBound(S=bound, method="cells", safe="above", gap=gap)
 
 
-def _chords(domain: Domain, values: Array, metric: Metric | None, horizon: float) -> Array:
+def _chords(domain: Domain, values: Vector, metric: Metric | None, horizon: float) -> Vector:
     """The steepest chord (n,) of f from every place to another within the horizon."""
     if metric is None:
         return steepest_chords(domain.points, values, horizon)
@@ -199,7 +199,7 @@ def _chords(domain: Domain, values: Array, metric: Metric | None, horizon: float
     return steepest
 
 
-def _log_bound(domain: Domain, height: Array, growth: Growth, metric: Metric | None) -> tuple[str, Array]:
+def _log_bound(domain: Domain, height: Vector, growth: Growth, metric: Metric | None) -> tuple[str, Vector]:
     """The method and ln S (n,) for height (n,), that of L; both less the largest ln L."""
     if metric is None:
         return "blocks", _max_plus(domain.points, domain.points, height, growth)
@@ -216,19 +216,19 @@ def _log_bound(domain: Domain, height: Array, growth: Growth, metric: Metric | N
     return "pairs", log_bound
 
 
-def _max_plus(x: Array, places: Array, height: Array, growth: Growth, radius: float = 0.0) -> Array:
+def _max_plus(x: Points, places: Points, height: Vector, growth: Growth, radius: float = 0.0) -> Vector:
     """The largest height_j - ln g(max(0, |x - x_j| - radius)) over the places j, (m,), of a named growth."""
     if growth.name == "linear":
         return np.log(transform(x, places, np.exp(height), growth.gamma, linear=True, radius=radius))
     return transform(x, places, height, growth.gamma, linear=False, radius=radius)
 
 
-def _log_share(lipschitz: Array) -> Array:
+def _log_share(lipschitz: Vector) -> Vector:
     with np.errstate(divide="ignore"):
         return np.log(lipschitz / lipschitz.max())
 
 
-def _per_place(domain: Domain, values: ArrayLike | None, name: str, *, negative: bool = True) -> Array:
+def _per_place(domain: Domain, values: ArrayLike | None, name: str, *, negative: bool = True) -> Vector:
     array = check_finite(np.nan if values is None else values, name)
     if array.shape != (domain.size,):
         raise InputError(f"must have shape ({domain.size},)", field=name, value=array.shape)

@@ -17,8 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import source
@@ -108,9 +108,9 @@ def seeded_draws(design: SessionDesign, seed: int) -> Draw:
 class Smoothed(FrozenRecord):
     """For ticks 0..k-1: probabilities (k, n) of the places, the best place (k,), and its expected loss (k,)."""
 
-    probabilities: NDArray[np.float64]
-    place: NDArray[np.int64]
-    error: NDArray[np.float64]
+    probabilities: Matrix
+    place: Indices
+    error: Vector
 
 
 @validate_call

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.sessions.movement import Chain
 
@@ -41,8 +41,8 @@ class Belief(FrozenRecord):
     """
 
     chain: Chain
-    loss: NDArray[np.float64]
-    weights: NDArray[np.float64]
+    loss: Matrix
+    weights: Vector
     tick: int
 
     def at(self, tick: int) -> Belief:
@@ -54,12 +54,12 @@ class Belief(FrozenRecord):
             weights = self.chain.step(weights, each)
         return replace(self, weights=weights, tick=tick)
 
-    def seen(self, likelihood: NDArray[np.float64]) -> Belief:
+    def seen(self, likelihood: Vector) -> Belief:
         """The belief after a release, given its probabilities from each place (n,)."""
         return replace(self, weights=self.chain.update(self.weights, likelihood))
 
     @cached_property
-    def places(self) -> NDArray[np.float64]:
+    def places(self) -> Vector:
         """The probabilities (n,) of the places."""
         return self.chain.places(self.weights)
 
@@ -79,9 +79,7 @@ class Belief(FrozenRecord):
         return int(place), float(error)
 
 
-def best_places(
-    distributions: NDArray[np.float64], loss: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def best_places(distributions: Matrix, loss: Matrix) -> tuple[Indices, Vector]:
     """The places with the least expected loss under distributions, and that loss.
 
     Parameters

@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray
 from mechdesign.errors import SizeError, UnsuitableError, VerificationError
 from mechdesign.mechanism.container import pack_container
 from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -69,7 +69,7 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
     return pack_container("session", header, arrays, differences=("place", "start", "state"))
 
 
-def _model(chain: Chain) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def _model(chain: Chain) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     initial = np.asarray(chain.initial, float)
     if isinstance(chain, HomeAwayChain):
         model = chain.model

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.json_fields import json_sha256
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
@@ -128,13 +128,13 @@ class SessionDesign(FrozenRecord):
         return self.movement.over(self.domain, self.metric, np.asarray(self.tables[0]["prior"].values, float))
 
     @cached_property
-    def losses(self) -> NDArray[np.float64]:
+    def losses(self) -> Matrix:
         """The loss (n, n) of naming a place (across) when another (down) is true."""
         require_memory(self.domain.size, self.domain.size, tables=2, what="the losses between all places")
         return check_loss(self.loss.matrix(self.domain, self.domain))
 
     @cached_property
-    def likelihoods(self) -> tuple[NDArray[np.float64], ...]:
+    def likelihoods(self) -> tuple[Matrix, ...]:
         """P(y|u) of every table, (n, m), for filters."""
         return tuple(sampler.rows.probabilities(np.arange(self.domain.size)) for sampler in self.samplers)
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Floats, Matrix, Stack, Vector
 from mechdesign.base.json_fields import finite, finites
 from mechdesign.base.validation import check_positive, refuse_entries
 from mechdesign.errors import InputError, SizeError
@@ -20,7 +21,6 @@ MOST_HOMES = 1_000  # places of HomeAway: a belief has the square of it
 HOUSED = 0.95  # of a belief that begins, that the person is at home
 _TINY = float(np.finfo(float).tiny)
 _RATES = ("leave", "back", "wander", "mix")
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,7 +82,7 @@ class HomeAway(Movement):
     def ticks(self) -> int:
         return np.size(self.leave)
 
-    def over(self, domain: Domain, metric: Metric, prior: _Floats) -> HomeAwayChain:
+    def over(self, domain: Domain, metric: Metric, prior: Vector) -> HomeAwayChain:
         home, away, n = np.asarray(self.home, float), np.asarray(self.away, float), domain.size
         if len(home) != n:
             raise InputError(f"must have one value for each of the {n} places", field="home", value=len(home))
@@ -100,10 +100,10 @@ class HomeAwayChain(Chain):
     """The n + n^2 states: home h first, then away at x with a home at h, x fastest. Cost of a tick: O(n^3)."""
 
     model: HomeAway
-    distances: _Floats = field(repr=False)
+    distances: Matrix = field(repr=False)
 
     @cached_property
-    def kernels(self) -> tuple[_Floats, _Floats]:
+    def kernels(self) -> tuple[Matrix, Matrix]:
         """G and L (n, n)."""
         weights = np.tile(np.asarray(self.model.popularity, float), (self.size, 1))
         return tuple(map(jumping, (weights, np.exp(-self.distances / self.model.near))))  # type: ignore[return-value]
@@ -112,13 +112,13 @@ class HomeAwayChain(Chain):
     def _rates(self) -> list[list[float]]:
         return np.stack([np.asarray(getattr(self.model, name), float) for name in _RATES], axis=1).tolist()
 
-    def rates(self, tick: int) -> tuple[float, float, float, _Floats]:
+    def rates(self, tick: int) -> tuple[float, float, float, Matrix]:
         """leave, back, wander and J (n, n) of a tick."""
         leave, back, wander, mix = self._rates[tick % self.model.ticks]
         far, near = self.kernels
         return leave, back, wander, mix * far + (1 - mix) * near
 
-    def step(self, belief: _Floats, tick: int) -> _Floats:
+    def step(self, belief: Floats, tick: int) -> Floats:
         n, (leave, back, wander, jump) = self.size, self.rates(tick)
         jump = jump.astype(belief.dtype, copy=False)
         home, away = self._parts(belief)
@@ -133,7 +133,7 @@ class HomeAwayChain(Chain):
         new[:, :n] = (1 - leave) * home + back * away.sum(axis=2)
         return new.reshape(belief.shape)
 
-    def back(self, values: _Floats, tick: int) -> _Floats:
+    def back(self, values: Floats, tick: int) -> Floats:
         n, (leave, back, wander, jump) = self.size, self.rates(tick)
         home, away = self._parts(values)
         new = np.empty((len(home), n + n * n))
@@ -142,16 +142,16 @@ class HomeAwayChain(Chain):
         new[:, n:] = (back * home[:, :, None] + (1 - back) * on).reshape(-1, n * n)
         return new.reshape(values.shape)
 
-    def places(self, belief: _Floats) -> _Floats:
+    def places(self, belief: Floats) -> Floats:
         home, away = self._parts(belief)
         return (home + away.sum(axis=1)).reshape(*belief.shape[:-1], self.size)
 
-    def homes(self, belief: _Floats) -> _Floats:
+    def homes(self, belief: Floats) -> Floats:
         """The distributions (..., n) of where homes are."""
         home, away = self._parts(belief)
         return (home + away.sum(axis=2)).reshape(*belief.shape[:-1], self.size)
 
-    def _parts(self, belief: _Floats) -> tuple[_Floats, _Floats]:
+    def _parts(self, belief: Floats) -> tuple[Matrix, Stack]:
         n = self.size
         flat = belief.reshape(-1, n + n * n)
         return flat[:, :n], flat[:, n:].reshape(-1, n, n)
@@ -172,19 +172,19 @@ class FactoredHomeAway:
     chain: HomeAwayChain
 
     @property
-    def initial(self) -> _Floats:
+    def initial(self) -> Vector:
         """The belief (1 + 2 n,) before anything is released."""
         model = self.chain.model
         return np.concatenate([[HOUSED], np.asarray(model.home, float), np.asarray(model.away, float)])
 
-    def step(self, belief: _Floats, tick: int) -> _Floats:
+    def step(self, belief: Matrix, tick: int) -> Matrix:
         housed, home, away = self._parts(belief)
         leave, back, wander, jump = self.chain.rates(tick)
         stay, left = (1 - housed) * (1 - back), housed * leave
         weights = stay[:, None] * (away + wander * (away @ jump - away)) + left[:, None] * (home @ jump)
         return self._join(1 - stay - left, home, weights / np.maximum(stay + left, _TINY)[:, None])
 
-    def update(self, belief: _Floats, likelihood: _Floats) -> _Floats:
+    def update(self, belief: Matrix, likelihood: Matrix) -> Matrix:
         housed, home, away = self._parts(belief)
         at_home, at_away = (home * likelihood).sum(axis=1), (away * likelihood).sum(axis=1)
         now = housed * at_home / np.maximum(housed * at_home + (1 - housed) * at_away, _TINY)
@@ -192,26 +192,26 @@ class FactoredHomeAway:
         homes = home * (1 + now[:, None] * (likelihood / np.maximum(at_home, _TINY)[:, None] - 1))
         return self._join(now, homes, away * likelihood / np.maximum(at_away, _TINY)[:, None])
 
-    def places(self, belief: _Floats) -> _Floats:
+    def places(self, belief: Matrix) -> Matrix:
         """The distributions (k, n) of where people are."""
         housed, home, away = self._parts(belief)
         return housed[:, None] * home + (1 - housed)[:, None] * away
 
-    def homes(self, belief: _Floats) -> _Floats:
+    def homes(self, belief: Matrix) -> Matrix:
         """The distributions (k, n) of where their homes are."""
         return self._parts(belief)[1]
 
-    def _parts(self, belief: _Floats) -> tuple[_Floats, _Floats, _Floats]:
+    def _parts(self, belief: Matrix) -> tuple[Vector, Matrix, Matrix]:
         """P (k,), H (k, n) and O (k, n)."""
         n = self.chain.size
         return belief[:, 0], belief[:, 1 : 1 + n], belief[:, 1 + n :]
 
     @staticmethod
-    def _join(housed: _Floats, home: _Floats, away: _Floats) -> _Floats:
+    def _join(housed: Vector, home: Matrix, away: Matrix) -> Matrix:
         return np.concatenate([housed[:, None], home, away], axis=1)
 
 
-def jumping(weights: _Floats) -> _Floats:
+def jumping(weights: Matrix) -> Matrix:
     """Row-stochastic (n, n) probabilities of a move to another place, proportional to the weights."""
     # Without it a row whose weights all underflow would be divided by 0.
     moving = weights + np.finfo(float).tiny

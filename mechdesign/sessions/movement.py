@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Floats, Indices, Vector
 from mechdesign.base.json_fields import Reader, check_keys, finite, finites, to_json, whole, wholes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.errors import InputError, UnsuitableError
@@ -25,7 +26,6 @@ from mechdesign.problem.priors import check_prior
 ROW_ERROR = 1e-9  # by which the probabilities of a row may miss 1 before they are divided by their sum
 MOST_STATES = 1 << 20  # of a description
 _STENCIL = {1: 4, 2: 8, 3: 26}  # by number of axes: cells that share an edge or a corner
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,19 +52,19 @@ class Chain(FrozenRecord):
     """
 
     size: int
-    initial: _Floats
-    place: NDArray[np.int64]
+    initial: Vector
+    place: Indices
     matrices: tuple[sp.csr_array, ...]
 
-    def step(self, belief: _Floats, tick: int) -> _Floats:
+    def step(self, belief: Floats, tick: int) -> Floats:
         """The distributions (s,) or (k, s) at `tick` that follow from those at the tick before."""
         return np.asarray(belief @ self.matrices[tick % len(self.matrices)])
 
-    def back(self, values: _Floats, tick: int) -> _Floats:
+    def back(self, values: Floats, tick: int) -> Floats:
         """Conditional expectations, given the state one tick before, of values (s,) or (k, s) at `tick`."""
         return np.asarray(values @ self.matrices[tick % len(self.matrices)].T)
 
-    def update(self, belief: _Floats, likelihood: _Floats) -> _Floats:
+    def update(self, belief: Floats, likelihood: Floats) -> Floats:
         """Bayes' rule for likelihoods (n,) or (k, n)."""
         # A report that the model rules out keeps the belief: the model is public and may simply be wrong.
         seen = belief * likelihood.astype(belief.dtype, copy=False)[..., self.place]
@@ -72,7 +72,7 @@ class Chain(FrozenRecord):
         possible = (total > 0) & (total < np.inf)
         return np.where(possible, seen / np.where(possible, total, 1), belief)
 
-    def places(self, belief: _Floats) -> _Floats:
+    def places(self, belief: Floats) -> Floats:
         """The distributions over places of distributions (s,) or (k, s) over states."""
         return np.asarray(belief @ self._incidence)
 
@@ -101,7 +101,7 @@ class Movement(FrozenRecord, ABC):
     described: ClassVar[tuple[tuple[str, Reader], ...]] = ()
 
     @abstractmethod
-    def over(self, domain: Domain, metric: Metric, prior: _Floats) -> Chain:
+    def over(self, domain: Domain, metric: Metric, prior: Vector) -> Chain:
         """The chain on the places of `domain`, begun from `prior` (n,). Raises InputError if it does not fit."""
 
     def describe(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class RandomWalk(Movement):
             raise InputError("must be a probability below 1", field="stay", value=self.stay)
         object.__setattr__(self, "stay", float(self.stay))
 
-    def over(self, domain: Domain, metric: Metric, prior: _Floats) -> Chain:
+    def over(self, domain: Domain, metric: Metric, prior: Vector) -> Chain:
         if domain.kind == "grid":
             tail, head = stencil_pairs(domain, _STENCIL[domain.dimension])
         elif metric.sparse:
@@ -201,7 +201,7 @@ class Transitions(Movement):
             stochastic(each, "matrices")
         object.__setattr__(self, "matrices", tuple(sparse))
 
-    def over(self, domain: Domain, metric: Metric, prior: _Floats) -> Chain:
+    def over(self, domain: Domain, metric: Metric, prior: Vector) -> Chain:
         states = self.matrices[0].shape[0]
         place = np.arange(states) if self.place is None else np.asarray(self.place, np.int64)
         if place.shape != (states,) or place.min() < 0 or place.max() >= domain.size:

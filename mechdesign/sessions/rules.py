@@ -21,8 +21,8 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.json_fields import check_keys
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_whole
@@ -151,7 +151,7 @@ class Clock(_Numbered):
         if self.table_numbers and len(self.table_numbers) != len(hours):
             raise InputError("must name a table for every hour", field="table_numbers", value=list(self.table_numbers))
 
-    def thresholds(self, ticks: int) -> NDArray[np.float64]:
+    def thresholds(self, ticks: int) -> Vector:
         """The expected error (T,) above which it reports at a tick of the day: any at its hours, none elsewhere."""
         above = np.full(ticks, np.inf)
         above[list(self._at(ticks))] = -np.inf
@@ -213,7 +213,7 @@ class Risk(_Numbered):
             problem = "must name a table for each of `max_reports` reports of a window of days"
             raise InputError(problem, field="table_numbers", value=list(self.table_numbers))
 
-    def thresholds(self, ticks: int) -> NDArray[np.float64]:
+    def thresholds(self, ticks: int) -> Vector:
         return np.full(ticks, self.threshold)
 
     def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:

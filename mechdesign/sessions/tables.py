@@ -11,8 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.validation import check_positive, validate_call
 from mechdesign.closed_forms.exponential import exponential_mechanism
 from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
@@ -136,7 +137,7 @@ def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> floa
     return float((domain.euclidean_to(domain) @ joint).min(axis=0).sum())
 
 
-def _problem(domain: Domain, prior: NDArray[np.float64], nats: float, within: float) -> DesignProblem:
+def _problem(domain: Domain, prior: Vector, nats: float, within: float) -> DesignProblem:
     metric = check_positive(nats, "nats") * Euclidean(epsilon=_level(domain, within), unit=domain.unit)
     return DesignProblem(domain=domain, metric=metric, prior=prior, loss=Distance(), name="report")
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Matrix, Vector
 from mechdesign.errors import SolverError
 from mechdesign.solvers.symmetry import Symmetry, no_symmetry
 
@@ -29,30 +29,29 @@ _BOUNDARY = 0.95  # share of the way to the boundary that a step may go
 _PRECISION = 1e-9  # relative: of the gap, of the residual of the rows and of that of the multipliers
 _ENOUGH = 1e-6  # the same, where rounding allows no better: short edges give information of a large condition number
 _REMEDY = "give more rays, or use a larger eps"
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MixtureOptimum:
     """theta (k,), multipliers (n,), value tr(W I^-1), and gain G (n, n), all at theta."""
 
-    theta: _Floats
-    multipliers: _Floats
+    theta: Vector
+    multipliers: Vector
     value: float
-    gain: _Floats
+    gain: Matrix
 
-    def reduced_costs(self, rays: _Floats) -> _Floats:
+    def reduced_costs(self, rays: Matrix) -> Vector:
         """v^T G v - lambda^T v of rays (n, k), with pi^T v = 1: above 0 where a ray would improve the mixture (k,)."""
         return np.asarray(((self.gain @ rays) * rays).sum(axis=0) - self.multipliers @ rays)
 
 
 def optimal_weights(
-    rays: _Floats,
-    norm: _Floats,
+    rays: Matrix,
+    norm: Matrix,
     *,
-    cost: _Floats | None = None,
+    cost: Vector | None = None,
     group: Symmetry | None = None,
-    start: _Floats | None = None,
+    start: Vector | None = None,
     precision: float = _PRECISION,
 ) -> MixtureOptimum:
     """Solve the master problem for rays (n, k) and norm (n, n); a weight is that of the whole orbit of its ray.
@@ -64,7 +63,7 @@ def optimal_weights(
     folded = _Folded(rays, norm, no_symmetry(len(rays)) if group is None else group)
     costs = np.zeros(k) if cost is None else cost
     theta, slack = np.full(k, 1.0 / k) if start is None else start, np.full(k, 1.0)
-    multipliers: _Floats | None = None
+    multipliers: Vector | None = None
     for _ in range(_STEPS):
         value, gain, spread, curvature = folded.derivatives(theta)
         if multipliers is None:
@@ -92,17 +91,17 @@ def optimal_weights(
 class _Folded:
     """Rays and norm in the blocks of a group."""
 
-    def __init__(self, rays: _Floats, norm: _Floats, group: Symmetry) -> None:
+    def __init__(self, rays: Matrix, norm: Matrix, group: Symmetry) -> None:
         self._group, mean = group, group.mean
         self._rays = [[basis.T @ rays[turn] for turn in group.coset_representatives] for basis in group.blocks]
         self._norm = [basis.T @ norm @ basis for basis in group.blocks]
         self.rows = np.asarray(mean @ rays)
 
-    def spread_out(self, multipliers: _Floats) -> _Floats:
+    def spread_out(self, multipliers: Vector) -> Vector:
         """Multipliers of the secrets (n,) from those of the rows."""
         return np.asarray(self._group.mean.T @ multipliers)
 
-    def derivatives(self, theta: _Floats) -> tuple[float, _Floats, _Floats, _Floats]:
+    def derivatives(self, theta: Vector) -> tuple[float, Matrix, Vector, Matrix]:
         """tr(W I^-1), G, diag(V^T G V), and the Hessian, at theta."""
         k, turns = len(theta), len(self._group.coset_representatives)
         value, gain = 0.0, np.zeros((len(self._group.orbits),) * 2)
@@ -121,14 +120,14 @@ class _Folded:
         return value, gain, spread, (curvature + curvature.T) / turns
 
 
-def _solve(matrix: _Floats, right: _Floats) -> _Floats:
+def _solve(matrix: Matrix, right: Floats) -> Floats:
     try:
         return np.asarray(scipy.linalg.cho_solve(scipy.linalg.cho_factor(matrix), right))
     except (np.linalg.LinAlgError, ValueError) as error:
         raise SolverError(f"the rays do not span all directions ({error})", remedy=_REMEDY) from error
 
 
-def _reach(point: _Floats, step: _Floats) -> float:
+def _reach(point: Vector, step: Vector) -> float:
     """The largest multiple of `step` that keeps `point` non-negative."""
     back = step < 0
     return float((point[back] / -step[back]).min(initial=np.inf))

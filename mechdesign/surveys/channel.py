@@ -16,8 +16,9 @@ from functools import cached_property
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Floats, Indices, Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import as_numbers
@@ -30,18 +31,17 @@ from mechdesign.surveys.likelihood import checked_counts
 
 MOST = 4_000  # secrets: a dense eigenvalue decomposition of that size takes a minute
 _TABLES = 4  # (n, m) tables in memory at once
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Channel(FrozenRecord):
     """tables, P_j (n, m_j) of every mechanism, rows summing to 1; shares, w (J,), positive, summing to 1."""
 
-    tables: tuple[_Floats, ...]
-    shares: _Floats
+    tables: tuple[Matrix, ...]
+    shares: Vector
 
     @classmethod
-    def of(cls, *tables: _Floats, shares: Sequence[float] | None = None) -> Channel:
+    def of(cls, *tables: Matrix, shares: Sequence[float] | None = None) -> Channel:
         """The channel of these tables, by default with equal shares."""
         return cls(tables=tables, shares=np.full(len(tables), 1 / len(tables)) if shares is None else np.array(shares))
 
@@ -50,7 +50,7 @@ class Channel(FrozenRecord):
         return len(self.tables[0])
 
     @cached_property
-    def starts(self) -> NDArray[np.int64]:
+    def starts(self) -> Indices:
         """The first report of every mechanism (J,)."""
         return np.cumsum([0, *(table.shape[1] for table in self.tables[:-1])])
 
@@ -60,13 +60,13 @@ class Channel(FrozenRecord):
         return sum(table.shape[1] - 1 for table in self.tables)
 
     @cached_property
-    def table(self) -> _Floats:
+    def table(self) -> Matrix:
         """P (n, M) of (1)."""
         if len(self.tables) == 1:
             return self.tables[0]
         return np.hstack([w * table for w, table in zip(self.shares, self.tables, strict=True)])
 
-    def moments(self, law: _Floats, weights: _Floats, *, order: int = 2) -> _Floats:
+    def moments(self, law: Floats, weights: Matrix, *, order: int = 2) -> Floats:
         """sum_y f(y) (a(y) - mean_j)^order (..., K) for laws f (..., M) and weights a (M, K); mean_j per mechanism."""
         # Counts per mechanism are fixed, so moments are central within each mechanism, not around the overall mean.
         powers = [weights**k for k in range(1, order + 1)]
@@ -83,7 +83,7 @@ class Channel(FrozenRecord):
         return np.maximum(total, 0.0)
 
 
-def table_of(mechanism: xr.Dataset) -> _Floats:
+def table_of(mechanism: xr.Dataset) -> Matrix:
     """P(y|u) (n, m) of a mechanism, dense or factored, in double precision."""
     size = int(mechanism.sizes["secret"])
     if size > MOST:
@@ -120,7 +120,7 @@ def shared_domain(mechanisms: Sequence[xr.Dataset]) -> Domain:
 
 def channel_and_counts(
     mechanisms: Sequence[xr.Dataset], counts: Sequence[ArrayLike]
-) -> tuple[Channel, list[NDArray[np.int64]], _Floats]:
+) -> tuple[Channel, list[Indices], Vector]:
     """The channel of the mechanisms that made reports, the counts of all, and those of the channel (M,)."""
     if len(mechanisms) != len(counts) or not mechanisms:
         value = f"{len(counts)} for {len(mechanisms)} mechanisms"

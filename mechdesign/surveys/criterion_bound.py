@@ -26,8 +26,8 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.evaluation.loss import mechanism_loss
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -52,8 +52,8 @@ class CriterionBound:
     """value, the bound; dual lambda (n,); multipliers y (k (k + 1) / 2,) over the pairs i <= j of the k sides."""
 
     value: float
-    dual: NDArray[np.float64]
-    multipliers: NDArray[np.float64]
+    dual: Vector
+    multipliers: Vector
 
 
 def bound_criterion(program: StatisticalDesign, *, time_limit: float = math.inf) -> CriterionBound | None:
@@ -102,7 +102,7 @@ def bound_criterion(program: StatisticalDesign, *, time_limit: float = math.inf)
     return best
 
 
-def proved_bound(program: StatisticalDesign, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> float:
+def proved_bound(program: StatisticalDesign, dual: Vector, multipliers: Vector) -> float:
     """The bound that lambda (n,) and y prove, rounded down; at least 0. Cost: O(k^2 n), k sides."""
     problem = program.problem
     prior, side = problem.prior_array, sides(problem)
@@ -136,7 +136,7 @@ def _largest_trace(problem: DesignProblem) -> float:
     return float(most @ most) * (1 + _ROUNDING * 4)
 
 
-def sides(problem: DesignProblem) -> NDArray[np.float64]:
+def sides(problem: DesignProblem) -> Matrix:
     """The rows a_i (k, n) of the module docstring: every edge, then every edge turned."""
     tail, head, length = problem.edges.both_ways()
     rows, values = np.arange(len(tail)), np.zeros((len(tail), problem.domain.size))

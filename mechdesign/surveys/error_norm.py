@@ -20,8 +20,9 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, Matrix
 from mechdesign.errors import InputError, SizeError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, Pairs, stencil_pairs
@@ -35,7 +36,7 @@ _TIE = 1e-9  # relative; a place nearer by less than this does not part two othe
 _FACES = {1: 4, 2: 4, 3: 6}  # by number of axes, the stencil of cells that share a face
 
 
-def dual_sobolev_norm(domain: Domain, edges: Edges) -> NDArray[np.float64]:
+def dual_sobolev_norm(domain: Domain, edges: Edges) -> Matrix:
     """L^+ (n, n), symmetric, rows of sum 0, in squared units of the domain; edges of the metric, for nodes."""
     n = domain.size
     if n > LARGEST:
@@ -74,7 +75,7 @@ def relative_neighbours(domain: Domain) -> Pairs:
     return tail, np.concatenate(parts)
 
 
-def error_norm(problem: DesignProblem, kind: ErrorKind, areas: NDArray[np.int64] | None) -> NDArray[np.float64]:
+def error_norm(problem: DesignProblem, kind: ErrorKind, areas: Indices | None) -> Matrix:
     """W (n, n), symmetric and positive semidefinite, rows of sum 0; areas (n,), labels, for kind "areas"."""
     n = problem.domain.size
     if kind == "transport":
@@ -86,18 +87,18 @@ def error_norm(problem: DesignProblem, kind: ErrorKind, areas: NDArray[np.int64]
     return np.asarray(inside @ inside.T)
 
 
-def root_of(norm: NDArray[np.float64]) -> NDArray[np.float64]:
+def root_of(norm: Matrix) -> Matrix:
     """R (n, n - 1) with R R^T = W, whose eigenvalue 0 of the constants is left out."""
     value, vector = np.linalg.eigh(norm)
     return np.asarray((vector * np.sqrt(np.maximum(value, 0.0)))[:, 1:])
 
 
-def area_indicators(areas: NDArray[np.int64]) -> NDArray[np.float64]:
+def area_indicators(areas: Indices) -> Matrix:
     """A (n, k), one column for each label, in ascending order."""
     return np.asarray((areas[:, None] == np.unique(areas[areas != NOWHERE])).astype(float))
 
 
-def check_kind(kind: str, areas: ArrayLike | None, n: int) -> NDArray[np.int64] | None:
+def check_kind(kind: str, areas: ArrayLike | None, n: int) -> Indices | None:
     """The labels of areas (n,), None where the kind of error has none; InputError for anything else."""
     if kind not in KINDS:
         raise InputError("must be transport, square or areas", field="error", value=kind)

@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import as_numbers, check_positive, validate_call
 from mechdesign.errors import InputError, UnsuitableError
@@ -52,7 +53,7 @@ class DistributionEstimate(FrozenRecord):
     4
     """
 
-    distribution: NDArray[np.float64]
+    distribution: Vector
     gap: float
     log_likelihood: float
     reports: int

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Vector
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.geo.partition import Partition
 from mechdesign.mechanism.mechanism_file import verification_errors
@@ -27,8 +27,6 @@ SHARE = 1e-9  # of a share: sums in another order
 ERRORS = 1e-6  # of a standard error: weights of nearly singular channels in another order of operations
 _COMPARED = ("estimate", "share", "low", "high", "standard_error", "bias")
 _TOO_FEW = re.compile(r"too few reports: effective sample size ([0-9.e+-]+), at least [0-9.e+-]+ needed")
-
-_Floats = NDArray[np.float64]
 
 
 def ordered_mechanisms(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> list[xr.Dataset]:
@@ -98,7 +96,7 @@ def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) 
         _check_intervals(estimate, channel, numbers, np.asarray(ordered[0]["prior"].values, float))
 
 
-def _check_intervals(estimate: xr.Dataset, channel: Channel, numbers: _Floats, prior: _Floats) -> None:
+def _check_intervals(estimate: xr.Dataset, channel: Channel, numbers: Vector, prior: Vector) -> None:
     """Check shares, intervals and reasons against counts (M,) and the weights of the linear estimator."""
     reasons, z = json.loads(estimate.attrs["reasons"]), float(estimate.attrs["z"])
     areas = Partition(names=tuple(json.loads(estimate.attrs["areas"])), label=estimate["area_of"].values)
@@ -117,7 +115,7 @@ def _check_intervals(estimate: xr.Dataset, channel: Channel, numbers: _Floats, p
     )
 
 
-def _check_reasons(effective: _Floats, reasons: list[str | None], z: float) -> None:
+def _check_reasons(effective: Vector, reasons: list[str | None], z: float) -> None:
     """Check that exactly the areas with enough effective reports have an interval."""
     for value, reason in zip(effective.tolist(), reasons, strict=True):
         few = _TOO_FEW.fullmatch(reason or "")

@@ -14,9 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 import xarray as xr
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
+from mechdesign.base.arrays import Indices, IntegerMatrix, MaskMatrix, Matrix, Vector
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.closed_forms.lattice_noise import lattice_problem
 from mechdesign.closed_forms.randomized_response import shortest_edge
@@ -28,7 +28,6 @@ from mechdesign.problem.problem import DesignProblem
 MOST = 5000  # reports of a table
 _SMALL = 1e-3  # nats; below this the closed form of the width loses digits, and a series has them
 SAME_DISTANCE = 1e-9  # relative; distances nearer than this are one
-_Floats = NDArray[np.float64]
 
 
 def subset_selection(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
@@ -122,7 +121,7 @@ def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
     return _estimating(problem, table, "disk_area", level, reach=reach)
 
 
-def with_bayes_losses(problem: DesignProblem, table: NDArray[np.float64]) -> tuple[DesignProblem, NDArray[np.int64]]:
+def with_bayes_losses(problem: DesignProblem, table: Matrix) -> tuple[DesignProblem, Indices]:
     """The problem with the m reports of `table` (n, m), and the Bayes estimates z(y) (m,) that define their losses.
 
     Reports with the same estimate lie in a row through its place, shorter than half the minimum distance of places.
@@ -141,7 +140,7 @@ def with_bayes_losses(problem: DesignProblem, table: NDArray[np.float64]) -> tup
 
 def _estimating(
     problem: DesignProblem,
-    table: _Floats,
+    table: Matrix,
     name: str,
     claimed_epsilon: float | None,
     **parameters: Any,
@@ -176,7 +175,7 @@ def disk_area_radius(epsilon: float) -> float:
     return (2 * x + math.sqrt(4 * x**2 + math.pi * x)) / math.pi
 
 
-def subset_selection_table(size: int, epsilon: float, subset: int) -> _Floats:
+def subset_selection_table(size: int, epsilon: float, subset: int) -> Matrix:
     """P(S|u), (n, C(n, k)), subsets in lexicographic order."""
     _check_count(math.comb(size, subset), "subset", "use fewer cells, or the inclusions")
     member = np.zeros((size, math.comb(size, subset)), bool)
@@ -185,7 +184,7 @@ def subset_selection_table(size: int, epsilon: float, subset: int) -> _Floats:
     return _with_odds(member, epsilon)
 
 
-def unary_encoding_table(size: int, epsilon: float) -> _Floats:
+def unary_encoding_table(size: int, epsilon: float) -> Matrix:
     """P(b|u), (n, 2^n), strings as binary numbers, secret 0 the last digit."""
     _check_count(2**size, "cells", "use at most 12 cells, or the inclusions")
     bits = (np.arange(2**size)[None, :] >> np.arange(size)[:, None]) & 1
@@ -194,19 +193,19 @@ def unary_encoding_table(size: int, epsilon: float) -> _Floats:
     return np.asarray(np.exp(logs.sum(axis=0) - logs) / 2)
 
 
-def hadamard_response_table(size: int, epsilon: float) -> _Floats:
+def hadamard_response_table(size: int, epsilon: float) -> Matrix:
     """P(y|u), (n, K)."""
     count = 2 ** size.bit_length()  # the least power of 2 that is n + 1 or more
     own = scipy.linalg.hadamard(count)[1 : size + 1] == 1
     return np.asarray(np.where(own, 1.0, math.exp(-epsilon)) * (2 / (count * (1 + math.exp(-epsilon)))))
 
 
-def square_wave_table(size: int, epsilon: float, reach: int) -> _Floats:
+def square_wave_table(size: int, epsilon: float, reach: int) -> Matrix:
     """P(y|u), (n, n + 2 b) for b = reach."""
     return _with_odds(abs(np.arange(-reach, size + reach) - np.arange(size)[:, None]) <= reach, epsilon)
 
 
-def disk_area_table(cells: NDArray[np.int64], epsilon: float, reach: int) -> _Floats:
+def disk_area_table(cells: IntegerMatrix, epsilon: float, reach: int) -> Matrix:
     """P(y|u) (n, m) for cells (n, 2) of a lattice and b = reach."""
     square = itertools.product(range(-reach, reach + 1), repeat=2)
     disk = np.array([step for step in square if step[0] ** 2 + step[1] ** 2 <= reach**2])
@@ -214,7 +213,7 @@ def disk_area_table(cells: NDArray[np.int64], epsilon: float, reach: int) -> _Fl
     return _with_odds(((cells[:, None, :] - reports) ** 2).sum(axis=2) <= reach**2, epsilon)
 
 
-def subset_exponential_table(distances: _Floats, subset: int = 1) -> _Floats:
+def subset_exponential_table(distances: Matrix, subset: int = 1) -> Matrix:
     """P(S|u) for distances (n, n) in nats: (n, C(n, k) + 1), the empty report last where it can be made at all."""
     n = len(distances)
     _check_count(math.comb(n, subset), "subset", "use fewer cells, a smaller subset, or the inclusions")
@@ -227,14 +226,14 @@ def subset_exponential_table(distances: _Floats, subset: int = 1) -> _Floats:
     return np.column_stack([weight * ((1 - empty) / total)[:, None], empty])
 
 
-def subset_exponential_divisor(distances: _Floats, total: _Floats) -> float:
+def subset_exponential_divisor(distances: Matrix, total: Vector) -> float:
     """C for T (n,) = total."""
     apart = ~np.eye(len(total), dtype=bool)
     high, low = np.maximum.outer(total, total)[apart], np.minimum.outer(total, total)[apart]
     return float((high + (high - low) / np.expm1(distances[apart])).max())
 
 
-def _with_odds(near: NDArray[np.bool_], epsilon: float) -> _Floats:
+def _with_odds(near: MaskMatrix, epsilon: float) -> Matrix:
     """Rows (n, m) that sum to 1, with odds e^eps for the reports that are `near`."""
     weight = np.where(near, 1.0, math.exp(-epsilon))
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))

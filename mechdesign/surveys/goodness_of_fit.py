@@ -24,8 +24,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.estimation import DistributionEstimate, maximum_likelihood
@@ -33,8 +33,6 @@ from mechdesign.surveys.estimation import DistributionEstimate, maximum_likeliho
 REFUSED = 1e-3  # p values under which reports are said not to fit
 _SMOOTHING = 5.0  # c, reports: h is at most (N_y + c) / c
 _GAP = 1e-6  # nats per report, of the likelihood that gives the direction: any direction is valid
-
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +50,7 @@ class FitTest(FrozenRecord):
         return min(1.0, 2 * min(self.p_all, self.p_halves))
 
 
-def fit_test(channel: Channel, counts: _Floats, best: DistributionEstimate, *, seed: int = 0) -> FitTest:
+def fit_test(channel: Channel, counts: Vector, best: DistributionEstimate, *, seed: int = 0) -> FitTest:
     """The test for counts (M,) and their maximum-likelihood solution `best`; the seed is that of the split."""
     total = float(counts.sum())
     observed = counts[counts > 0]
@@ -87,7 +85,7 @@ def mean_bound(mean: float, largest: float, top: float, number: int) -> float:
     return math.exp(-number * away)
 
 
-def _halves(channel: Channel, counts: _Floats, random: np.random.Generator) -> float:
+def _halves(channel: Channel, counts: Vector, random: np.random.Generator) -> float:
     """The bound of the p value of the second statistic; 1 where a half would be empty."""
     parts = np.split(counts.astype(np.int64), channel.starts[1:])
     drawn = [random.binomial(part, 0.5) for part in parts]

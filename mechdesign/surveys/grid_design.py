@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.solvers.result import Targets, reporter
 from mechdesign.solvers.symmetry import Symmetry, symmetry_group
@@ -43,21 +43,19 @@ _MARGIN = 2.0**-38  # nats that distances on a shortest edge are shortened by: a
 _TABLES = 7  # of the design that the repair and the certificate hold at once
 _SAME = 1e-6  # of a random sum of logarithms: rays nearer than this are one
 
-_Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RayTable:
     """table (n, m), private up to rounding; gain, the largest relative gain of a ray in the last round."""
 
-    table: _Floats
+    table: Matrix
     stopped: str
     rounds: int
     gain: float = math.inf
     bound: CriterionBound | None = None
 
 
-def design_norm(program: StatisticalDesign) -> _Floats:
+def design_norm(program: StatisticalDesign) -> Matrix:
     """The norm W (n, n) of the program; for areas with some squared error, so that the information is not singular."""
     norm = program.norm
     if program.error != "areas":
@@ -96,8 +94,8 @@ def design_on_grid(program: StatisticalDesign, targets: Targets) -> RayTable:
 
 
 def _trim_light_rays(
-    program: StatisticalDesign, norm: _Floats, group: Symmetry, rays: _Floats, theta: _Floats
-) -> tuple[_Floats, _Floats]:
+    program: StatisticalDesign, norm: Matrix, group: Symmetry, rays: Matrix, theta: Vector
+) -> tuple[Matrix, Vector]:
     """The rays (n, k) that keep some weight, and their weights (k,), with rows of sum 1 to rounding."""
     for _ in range(_TRIMS):
         active = theta > _IDLE
@@ -111,7 +109,7 @@ def _trim_light_rays(
     return rays, theta + np.linalg.lstsq(rows, 1 - rows @ theta)[0]
 
 
-def torus_of(program: StatisticalDesign) -> tuple[Torus, _Floats]:
+def torus_of(program: StatisticalDesign) -> tuple[Torus, Vector]:
     """The torus around the grid of a program, and the eigenvalues of its norm there but the first (n - 1,)."""
     domain, level = program.problem.domain, program.problem.metric.smallest_level
     assert domain.shape is not None and domain.cell is not None and domain.index is not None and level is not None
@@ -134,12 +132,12 @@ def torus_of(program: StatisticalDesign) -> tuple[Torus, _Floats]:
     return torus, 1 / np.add.reduce(np.meshgrid(*waves, indexing="ij")).ravel()[1:]
 
 
-def _pool(program: StatisticalDesign, torus: Torus, mixture: Mixture, group: Symmetry) -> tuple[_Floats, _Floats]:
+def _pool(program: StatisticalDesign, torus: Torus, mixture: Mixture, group: Symmetry) -> tuple[Matrix, Vector]:
     """Rays (n, k) with pi^T v = 1, one for each orbit, and weights (s,) > 0 of the first s, with rows of sum 1."""
     mark = np.random.default_rng(program.seed).normal(size=program.problem.domain.size)
     place: dict[int, int] = {}
-    rays: list[_Floats] = []
-    start: _Floats = np.zeros(0)
+    rays: list[Matrix] = []
+    start: Vector = np.zeros(0)
     for image, share in _layers(torus, mixture):
         if len(place) > _POOL:
             break
@@ -161,7 +159,7 @@ def _layers(torus: Torus, mixture: Mixture) -> Iterator[tuple[Cluster, float]]:
     yield ((0,) * len(torus.shape),), 0.0
 
 
-def _columns(program: StatisticalDesign, torus: Torus, image: Cluster) -> tuple[_Floats, _Floats]:
+def _columns(program: StatisticalDesign, torus: Torus, image: Cluster) -> tuple[Matrix, Vector]:
     """A kernel at every position of the torus, restricted to the grid: (n, t), and weights (t,) with row sums 1."""
     index = program.problem.domain.index
     assert index is not None
@@ -172,15 +170,13 @@ def _columns(program: StatisticalDesign, torus: Torus, image: Cluster) -> tuple[
     return table / reported, reported
 
 
-def _orbit_keys(rays: _Floats, mark: _Floats, group: Symmetry) -> NDArray[np.int64]:
+def _orbit_keys(rays: Matrix, mark: Vector, group: Symmetry) -> Indices:
     """A number for each ray (n, k) that its mirror images share; a collision enters a ray twice, which is harmless."""
     logs = np.log(rays)
     return np.asarray(np.min([np.rint(mark @ logs[way] / _SAME) for way in group.ways], axis=0)).astype(np.int64)
 
 
-def _next(
-    chosen: NDArray[np.int64], mixture: MixtureOptimum, reduced_cost: _Floats
-) -> tuple[NDArray[np.int64], _Floats]:
+def _next(chosen: Indices, mixture: MixtureOptimum, reduced_cost: Vector) -> tuple[Indices, Vector]:
     """The rays of the next round, those with weight and the best of the others, with weights to start from."""
     active = mixture.theta > _IDLE
     best = np.setdiff1d(np.argsort(-reduced_cost, kind="stable")[:_ADDED], chosen[active])
@@ -190,7 +186,7 @@ def _next(
     return np.r_[chosen[active], best], np.r_[theta, np.full(len(best), (1 - theta.sum()) / max(1, len(best)))]
 
 
-def _unfold(rays: _Floats, weights: _Floats, group: Symmetry) -> _Floats:
+def _unfold(rays: Matrix, weights: Vector, group: Symmetry) -> Matrix:
     """The table (n, m) of rays (n, k) and all their mirror images, each with its share of the weight of the orbit."""
     require_memory(len(rays), rays.shape[1] * len(group.ways), tables=_TABLES, what="a statistical design")
     mark = np.random.default_rng(0).normal(size=len(rays))

@@ -20,8 +20,9 @@ import math
 import numpy as np
 import scipy.linalg
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.validation import as_numbers, validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
@@ -32,10 +33,9 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.surveys.error_norm import LARGEST, dual_sobolev_norm
 
 READABLE = 1e-10  # relative information under which a direction counts as lost: it would take 10^10 reports to read it
-_Floats = NDArray[np.float64]
 
 
-def information(table: _Floats, truth: _Floats) -> _Floats:
+def information(table: Matrix, truth: Vector) -> Matrix:
     """I (n, n) of a table (n, m) at truth (n,), without reports of probability 0. Cost: O(n^2 m)."""
     reports = truth @ table
     seen = reports > 0
@@ -70,7 +70,7 @@ def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
     return int((np.linalg.eigvalsh(information(table, np.full(n, 1 / n)) / n) > READABLE).sum())
 
 
-def criterion(table: _Floats, truth: _Floats, norm: _Floats) -> float:
+def criterion(table: Matrix, truth: Vector, norm: Matrix) -> float:
     """tr(L^+ I^-1) - pi^T L^+ pi for a table (n, m) at truth (n,) in a norm (n, n); infinite if singular."""
     # Rounding may let a singular matrix factor, so the rank is checked first.
     if channel_rank(table) < len(table):
@@ -119,7 +119,7 @@ def asymptotic_mse(
     return criterion(table, at, dual_sobolev_norm(domain, edges))
 
 
-def _table(mechanism: xr.Dataset | ArrayLike) -> _Floats:
+def _table(mechanism: xr.Dataset | ArrayLike) -> Matrix:
     if isinstance(mechanism, xr.Dataset):
         return drawn_rows(mechanism)
     table = as_numbers(mechanism, "mechanism")

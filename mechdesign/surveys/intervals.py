@@ -18,9 +18,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 
+from mechdesign.base.arrays import Floats, Mask, Matrix, Vector
 from mechdesign.errors import InputError
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.linear_estimator import Weights
@@ -28,29 +28,27 @@ from mechdesign.surveys.linear_estimator import Weights
 EFFECTIVE = 20.0  # effective reports for a 95 % interval, measured: see the module docstring
 _CONSTANT = 1e-20  # E b^4 of weights that do not vary: an area that contains every secret
 
-_Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Means:
     """Means of weights over reports: mean, standard error and (2), each (..., K)."""
 
-    mean: _Floats
-    standard_error: _Floats
-    effective: _Floats
+    mean: Floats
+    standard_error: Floats
+    effective: Floats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intervals:
     """Per area (K,): estimate, clipped share, its interval (1), or the reason why there is none."""
 
-    estimate: _Floats
-    share: _Floats
-    low: _Floats
-    high: _Floats
-    standard_error: _Floats
-    effective: _Floats
-    bias: _Floats
+    estimate: Vector
+    share: Vector
+    low: Vector
+    high: Vector
+    standard_error: Vector
+    effective: Vector
+    bias: Vector
     reasons: list[str | None]
 
 
@@ -66,7 +64,7 @@ def fewest_effective(z: float) -> float:
     return EFFECTIVE * (z / 1.959963984540054) ** 2
 
 
-def means(channel: Channel, weights: _Floats, law: _Floats, shares: _Floats, reports: int, z: float) -> Means:
+def means(channel: Channel, weights: Matrix, law: Vector, shares: Floats, reports: int, z: float) -> Means:
     """Means of weights (M, K) over `reports` reports with these shares (..., M); law (M,), fixed beforehand."""
     variance = channel.moments(shares, weights)
     # Without padding, reports of large weight that happened not to occur would make the kurtosis look harmless.
@@ -81,9 +79,7 @@ def means(channel: Channel, weights: _Floats, law: _Floats, shares: _Floats, rep
     )
 
 
-def linear_intervals(
-    channel: Channel, counts: _Floats, weights: Weights, z: float, *, strict: bool = True
-) -> Intervals:
+def linear_intervals(channel: Channel, counts: Vector, weights: Weights, z: float, *, strict: bool = True) -> Intervals:
     """Intervals (1) from counts (M,). A share that is not identifiable is nan, without an interval."""
     reports = int(counts.sum())
     measured = means(channel, weights.values, weights.law, counts / reports, reports, z)
@@ -109,7 +105,7 @@ def linear_intervals(
     )
 
 
-def _reasons(effective: _Floats, identifiable: NDArray[np.bool_], bias: _Floats, z: float) -> list[str | None]:
+def _reasons(effective: Vector, identifiable: Mask, bias: Vector, z: float) -> list[str | None]:
     """Per area the reason why it has no interval, or None."""
     needed = fewest_effective(z)
     reasons: list[str | None] = []

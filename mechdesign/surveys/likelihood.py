@@ -23,8 +23,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.validation import as_numbers
 from mechdesign.errors import InputError
 
@@ -41,9 +42,9 @@ class CertifiedPoint:
     reported is sum_u p_u P(y|u) / max_v P(y|v) (k,) of the reports that were made; ratio is g (n,), sum_u p_u g_u = 1.
     """
 
-    distribution: NDArray[np.float64]
-    reported: NDArray[np.float64]
-    ratio: NDArray[np.float64]
+    distribution: Vector
+    reported: Vector
+    ratio: Vector
     log_likelihood: float
     gap: float
 
@@ -52,8 +53,8 @@ class CertifiedPoint:
 class Likelihood:
     """The maximum-likelihood program for a table P(y|u) (n, m) and integer counts N_y (m,)."""
 
-    table: NDArray[np.float64]
-    counts: NDArray[np.float64]
+    table: Matrix
+    counts: Vector
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", _checked_table(self.table))
@@ -74,26 +75,26 @@ class Likelihood:
         return int(self.counts.sum())
 
     @cached_property
-    def observed_reports(self) -> NDArray[np.int64]:
+    def observed_reports(self) -> Indices:
         """The reports that were made, (k,)."""
         return np.flatnonzero(self.counts)
 
     @cached_property
-    def share(self) -> NDArray[np.float64]:
+    def share(self) -> Vector:
         """Their shares w, (k,), which sum to 1."""
         return self.counts[self.observed_reports] / self.counts.sum()
 
     @cached_property
-    def largest(self) -> NDArray[np.float64]:
+    def largest(self) -> Vector:
         """max_u P(y|u) of the reports that were made, (k,)."""
         return np.asarray(self.table[:, self.observed_reports].max(axis=0))
 
     @cached_property
-    def columns(self) -> NDArray[np.float64]:
+    def columns(self) -> Matrix:
         """P(y|u) / max_v P(y|v) of the reports that were made, (n, k): L up to a constant, well scaled."""
         return np.ascontiguousarray(self.table[:, self.observed_reports] / self.largest)
 
-    def judge(self, distribution: NDArray[np.float64]) -> CertifiedPoint:
+    def judge(self, distribution: Vector) -> CertifiedPoint:
         """The certificate of weights p (n,) >= 0, normalised first; infinite gap if a report is impossible."""
         distribution = distribution / distribution.sum()
         reported = distribution @ self.columns
@@ -124,7 +125,7 @@ class Likelihood:
         return cp.Problem(cp.Maximize(likelihood), [distribution >= 0, cp.sum(distribution) == 1])
 
 
-def _checked_table(table: ArrayLike) -> NDArray[np.float64]:
+def _checked_table(table: ArrayLike) -> Matrix:
     values = as_numbers(table, "mechanism")
     if values.ndim != 2 or not values.size:
         raise InputError("must be a matrix (n, m) of one row per secret", field="mechanism", value=values.shape)
@@ -145,7 +146,7 @@ def _checked_table(table: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def checked_counts(counts: ArrayLike, size: int, what: str = "report") -> NDArray[np.float64]:
+def checked_counts(counts: ArrayLike, size: int, what: str = "report") -> Vector:
     """The counts (m,), if they are non-negative integers and not all zero, else InputError."""
     values = as_numbers(counts, "counts")
     if values.shape != (size,):

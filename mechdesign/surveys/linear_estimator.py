@@ -16,39 +16,37 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Mask, Matrix, Vector
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.information import READABLE
 
 TOLERANCE = 1e-6  # of |P a - g|: see the module docstring
 UNIFORM = 0.01  # share of the uniform law in D: limits any weight to 100 times its value at the uniform truth
 
-_Floats = NDArray[np.float64]
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
     """a (M, K), a column an area; bias (K,), max |P a - g|; law (M,), the D; lost, the number of lost directions."""
 
-    values: _Floats
-    bias: _Floats
-    law: _Floats
+    values: Matrix
+    bias: Vector
+    law: Vector
     lost: int
 
     @property
-    def identifiable(self) -> NDArray[np.bool_]:
+    def identifiable(self) -> Mask:
         """True for each share that reports identify, (K,)."""
         return self.bias <= TOLERANCE
 
 
-def law_beforehand(channel: Channel, prior: _Floats) -> _Floats:
+def law_beforehand(channel: Channel, prior: Vector) -> Vector:
     """The law of reports (M,) that fixes D: 99 % of the prior's, 1 % of the uniform distribution's."""
     n = channel.secrets
     return ((1 - UNIFORM) * prior + UNIFORM / n) @ channel.table
 
 
-def linear_weights(channel: Channel, wanted: _Floats, prior: _Floats) -> Weights:
+def linear_weights(channel: Channel, wanted: Matrix, prior: Vector) -> Weights:
     """The weights of wanted shares g (n, K), for a prior (n,) that was fixed before the reports."""
     table, law = channel.table, law_beforehand(channel, prior)
     scaled = table / np.sqrt(law)
@@ -58,7 +56,7 @@ def linear_weights(channel: Channel, wanted: _Floats, prior: _Floats) -> Weights
     transmitted = values > READABLE * values[-1]
     basis = vectors[:, transmitted] / values[transmitted]
 
-    def solve(right: _Floats) -> _Floats:
+    def solve(right: Floats) -> Floats:
         return (table / law).T @ (basis @ (vectors[:, transmitted].T @ right))
 
     weights = solve(wanted)

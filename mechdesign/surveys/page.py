@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.formatting import number, sentence
 from mechdesign.base.streams import visible
 from mechdesign.evaluation.protection import Protection
@@ -149,7 +149,7 @@ def _maps(estimate: xr.Dataset, domain: Domain) -> list[dict[str, Any]]:
     return maps
 
 
-def _map(domain: Domain, values: NDArray[np.float64], words: str) -> dict[str, Any]:
+def _map(domain: Domain, values: Vector, words: str) -> dict[str, Any]:
     """One square per cell, or a smaller one per point; places on a line lie in a row."""
     points = np.zeros((domain.size, 2))
     points[:, : min(domain.dimension, 2)] = domain.points[:, :2]

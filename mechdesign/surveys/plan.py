@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Floats, Matrix, Vector
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.geo.partition import Partition
@@ -146,14 +147,12 @@ def plan(
     return seal(xr.Dataset(variables, coords=coordinates("secret", domain), attrs=attrs))
 
 
-def people_for(deviation: NDArray[np.float64], error: float, z: float) -> NDArray[np.float64]:
+def people_for(deviation: Floats, error: float, z: float) -> Floats:
     """The least N >= 1 with z deviation / sqrt(N) <= error."""
     return np.maximum(np.ceil((z * deviation / error) ** 2), 1.0)
 
 
-def _figures(
-    channel: Channel, wanted: NDArray[np.float64], truth: NDArray[np.float64], prior: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+def _figures(channel: Channel, wanted: Matrix, truth: Vector, prior: Vector) -> tuple[Vector, Vector, Vector]:
     """Deviation, kurtosis and bias (K,) of the shares of a channel; infinite where not identifiable."""
     if channel.secrets != len(wanted):
         raise InputError(f"must have a row for each of {len(wanted)} secrets", field="tables", value=channel.secrets)
@@ -173,7 +172,7 @@ def _figures(
 
 def epsilon_for(
     problem: DesignProblem,
-    family: str | Family | Callable[[DesignProblem, float], NDArray[np.float64]],
+    family: str | Family | Callable[[DesignProblem, float], Matrix],
     areas: Partition,
     *,
     people: int,

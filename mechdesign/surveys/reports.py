@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Points, Vector
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.columns import (
     INDEX,
@@ -68,7 +68,7 @@ _TRUE = re.compile(  # where people truly are
 class CountedReports:
     """counts (m,) by the checksum of the mechanism; names of the columns read and ignored."""
 
-    counts: dict[str, NDArray[np.int64]]
+    counts: dict[str, Indices]
     read: list[str]
     ignored: list[str]
 
@@ -84,7 +84,7 @@ def read_reports(
     *,
     columns: Columns = None,
     on_note: Callable[[str], None] | None = None,
-) -> dict[str, NDArray[np.int64]]:
+) -> dict[str, Indices]:
     r"""Count each report, by the checksum of the mechanism that made it.
 
     Parameters
@@ -208,9 +208,7 @@ def _ignored_columns(frame: Any, read: list[str], count: str | None) -> list[str
     return ignored
 
 
-def _mechanism_index(
-    frame: Any, places: Mapping[str, Domain], named: list[str], column: str | None
-) -> NDArray[np.int64]:
+def _mechanism_index(frame: Any, places: Mapping[str, Domain], named: list[str], column: str | None) -> Indices:
     if column is not None:
         words = frame[column].fillna("").str.strip().str.lower()
         numbers = {word: _number(word, places) for word in words.unique()}
@@ -240,9 +238,7 @@ def _number(word: str, places: Mapping[str, Domain]) -> int:
     return matches[0]
 
 
-def _places(
-    fields: list[NDArray[np.float64]], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain
-) -> NDArray[np.int64]:
+def _places(fields: list[Vector], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain) -> Indices:
     if form == (_NUMBER,):
         (values,) = fields
         odd = ~((values >= 0) & (values < domain.size) & (values == np.floor(values)))
@@ -265,7 +261,7 @@ def _places(
     return place[key]
 
 
-def _refuse_degrees(domain: Domain, points: NDArray[np.float64], columns: list[str]) -> None:
+def _refuse_degrees(domain: Domain, points: Points, columns: list[str]) -> None:
     try:
         refuse_degrees(domain, points)
     except InputError as error:
@@ -279,7 +275,7 @@ def _refuse_degrees(domain: Domain, points: NDArray[np.float64], columns: list[s
         ) from error
 
 
-def _distinct(fields: list[NDArray[np.float64]]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _distinct(fields: list[Vector]) -> tuple[Indices, Points]:
     """The index of each line into the distinct positions, and these (k, axes)."""
     import pandas as pd
 

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import AnyArray, Indices, Vector
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.geo.partition import Partition
@@ -60,8 +61,6 @@ ESTIMATE = Schema(
         "against_fit_p": float,
     },
 )
-
-_Floats = NDArray[np.float64]
 
 
 def estimate_shares(
@@ -169,7 +168,7 @@ def load_estimate(path: Any) -> xr.Dataset:
     return load_sealed(path, ESTIMATE, what="an estimate")
 
 
-def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[NDArray[Any]]) -> str:
+def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[AnyArray]) -> str:
     """SHA-256 of the counts of reports and the checksums of the mechanisms that made them."""
     digest = hashlib.sha256()
     for mechanism, reports in zip(mechanisms, counts, strict=True):
@@ -177,7 +176,7 @@ def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[NDArray[An
     return digest.hexdigest()
 
 
-def _per_area(intervals: Intervals, likelihood_share: _Floats) -> dict[str, Any]:
+def _per_area(intervals: Intervals, likelihood_share: Vector) -> dict[str, Any]:
     names = ("estimate", "share", "low", "high", "standard_error", "effective", "bias")
     values = {name: getattr(intervals, name) for name in names} | {"likelihood_share": likelihood_share}
     return {name: ("area", column, {"units": "1"}) for name, column in values.items()}
@@ -187,9 +186,9 @@ def _differences(
     mechanisms: Sequence[xr.Dataset],
     against: Sequence[ArrayLike],
     channel: Channel,
-    numbers: _Floats,
+    numbers: Vector,
     areas: Partition,
-    prior: _Floats,
+    prior: Vector,
     z: float,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Shares of this period less those of another, with intervals from both standard errors."""
@@ -224,7 +223,7 @@ def _differences(
 
 def _attributes(
     mechanisms: Sequence[xr.Dataset],
-    counts: list[NDArray[np.int64]],
+    counts: list[Indices],
     domain: Domain,
     shown: DistributionEstimate,
     fit: FitTest,
@@ -249,6 +248,6 @@ def _attributes(
     }
 
 
-def _mechanism_record(mechanism: xr.Dataset, reports: NDArray[np.int64]) -> dict[str, Any]:
+def _mechanism_record(mechanism: xr.Dataset, reports: Indices) -> dict[str, Any]:
     described = {name: str(mechanism.attrs[name]) for name in ("sha256", "program", "claim")}
     return {**described, "reports": len(reports), "made": int(reports.sum())}

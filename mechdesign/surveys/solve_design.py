@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.figures import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
@@ -138,9 +138,7 @@ class RaySearch:
             problem, invariant_matrices(problem, program.norm, with_loss=program.loss_weight > 0)
         )
 
-    def find(
-        self, mixture: MixtureOptimum, pool: NDArray[np.float64], rays: NDArray[np.float64], starts: int
-    ) -> tuple[NDArray[np.float64], float]:
+    def find(self, mixture: MixtureOptimum, pool: Matrix, rays: Matrix, starts: int) -> tuple[Matrix, float]:
         """Rays (n, k) that improve the mixture, the best first, and the largest reduced cost.
 
         A quarter of the starts are the best of the `pool` (n, j), half are changes of `rays` (n, i), the rest random.
@@ -158,16 +156,16 @@ class RaySearch:
         images = np.stack([improving[way] for way in self.symmetries], axis=2).reshape(len(improving), -1)
         return distinct(images), float(reduced_cost.max())
 
-    def reduced_costs(self, mixture: MixtureOptimum, rays: NDArray[np.float64]) -> NDArray[np.float64]:
+    def reduced_costs(self, mixture: MixtureOptimum, rays: Matrix) -> Vector:
         """The reduced costs of rays (n, k) with pi^T v = 1, above 0 where one improves the mixture."""
         return np.asarray(mixture.reduced_costs(rays) - self._program.costs(rays))
 
-    def _perturb(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _perturb(self, ray: Vector) -> Vector:
         """The ray with a random change of its logarithm, cut to the cone."""
         spread = self._random.choice(_SPREADS)
         return self._cut_to_cone(ray * np.exp(spread * self._random.normal(size=len(ray))))
 
-    def _ascend(self, mixture: MixtureOptimum, ray: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _ascend(self, mixture: MixtureOptimum, ray: Vector) -> Vector:
         value = -np.inf
         for _ in range(_ASCENTS):
             # The tangent of the convex reduced cost at the ray: its maximum over the cone is a linear program.
@@ -182,13 +180,13 @@ class RaySearch:
             ray, value = moved, reached
         return ray
 
-    def _cut_to_cone(self, ray: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _cut_to_cone(self, ray: Vector) -> Vector:
         """The smallest ray of the cone above `ray`, at pi^T v = 1; it also repairs points just outside the cone."""
         raised = (self._shrink * np.maximum(ray, 0.0)).max(axis=1)
         return np.asarray(raised / (self._prior @ raised))
 
 
-def distinct(rays: NDArray[np.float64]) -> NDArray[np.float64]:
+def distinct(rays: Matrix) -> Matrix:
     """The columns (n, k) without repetitions, in order: logarithms that agree to 1e-7 are the same."""
     _, first = np.unique(np.rint(np.log(rays) / _SAME), axis=1, return_index=True)
     return rays[:, np.sort(first)]

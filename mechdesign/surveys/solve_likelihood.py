@@ -29,9 +29,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 
@@ -45,7 +45,6 @@ _TABLES = 4  # (n, n + k) at once
 _STEPS = 5_000  # of accelerated expectation maximization
 _PLAIN = -1.01  # extrapolations nearer to -1 than this are the plain double step
 _FLOOR = 1e-3  # of p'': entries that an extrapolation would make smaller than this are put there
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -88,7 +87,7 @@ def newton(program: Likelihood, *, gap: float) -> tuple[CertifiedPoint, int]:
     return best, _ITERATIONS
 
 
-def _step(program: Likelihood, now: CertifiedPoint, slack: _Floats) -> tuple[_Floats, _Floats] | None:
+def _step(program: Likelihood, now: CertifiedPoint, slack: Vector) -> tuple[Vector, Vector] | None:
     """The changes (dp, dz), each (n,), of predictor and corrector; None where the matrix does not factor."""
     p = now.distribution
     half = program.columns * (np.sqrt(program.share) / now.reported)
@@ -108,7 +107,7 @@ def _step(program: Likelihood, now: CertifiedPoint, slack: _Floats) -> tuple[_Fl
     return change, target / p - slack - slack / p * change
 
 
-def _solver(half: _Floats, barrier: _Floats) -> Callable[[_Floats], _Floats] | None:
+def _solver(half: Matrix, barrier: Vector) -> Callable[[Vector], Vector] | None:
     """Solves (half half^T + diag barrier) x = r for vectors (n,), half (n, k); None where it is not definite."""
     squares = np.einsum("uy,uy->u", half, half)
     order = np.argsort(squares / barrier)
@@ -119,7 +118,7 @@ def _solver(half: _Floats, barrier: _Floats) -> Callable[[_Floats], _Floats] | N
     factor = _factor(inner @ inner.T, barrier[inside])
     diagonal = barrier[outside] + squares[outside]
 
-    def solve(right: _Floats) -> _Floats:
+    def solve(right: Vector) -> Vector:
         solution = np.empty(len(right))
         first = right[outside] / diagonal
         solution[inside] = cho_solve(factor, right[inside] - inner @ (first @ outer), check_finite=False)
@@ -129,7 +128,7 @@ def _solver(half: _Floats, barrier: _Floats) -> Callable[[_Floats], _Floats] | N
     return None if factor is None else solve
 
 
-def _factor(gram: _Floats, barrier: _Floats) -> tuple[_Floats, bool] | None:
+def _factor(gram: Matrix, barrier: Vector) -> tuple[Matrix, bool] | None:
     """The Cholesky factor of gram + diag barrier, with the least ridge that makes it definite in double precision."""
     top = float((gram.diagonal() + barrier).max(initial=0.0))
     for ridge in _RIDGES:
@@ -143,12 +142,12 @@ def _factor(gram: _Floats, barrier: _Floats) -> tuple[_Floats, bool] | None:
     return None
 
 
-def _length(values: _Floats, change: _Floats) -> float:
+def _length(values: Vector, change: Vector) -> float:
     """The step length, at most 1, that keeps values + length * change positive."""
     return min(1.0, _BACK / max(float((-change / values).max()), np.finfo(float).tiny))
 
 
-def accelerated_updates(program: Likelihood, start: _Floats, *, gap: float) -> tuple[CertifiedPoint, int]:
+def accelerated_updates(program: Likelihood, start: Vector, *, gap: float) -> tuple[CertifiedPoint, int]:
     """The point of the least gap of at most 5,000 accelerated steps from weights `start` (n,), and their number."""
     points = updates(program, start, accelerate=True)
     best, steps = next(points), 0
@@ -158,7 +157,7 @@ def accelerated_updates(program: Likelihood, start: _Floats, *, gap: float) -> t
     return best, steps
 
 
-def updates(program: Likelihood, start: _Floats, *, accelerate: bool = False) -> Iterator[CertifiedPoint]:
+def updates(program: Likelihood, start: Vector, *, accelerate: bool = False) -> Iterator[CertifiedPoint]:
     """Yield the certified points from `start` (n,) on, the start first, endlessly; zeros stay 0."""
     now = program.judge(start)
     while True:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices
 from mechdesign.problem.problem import DesignProblem
 
 NEIGHBOURS = 8  # nearest places of a place that form pairs with it
 
 
-def source_sets(problem: DesignProblem) -> list[NDArray[np.int64]]:
+def source_sets(problem: DesignProblem) -> list[Indices]:
     """Single places; every place with each of its 8 nearest; every place with its 2^j - 1 nearest; the whole domain."""
     n = problem.domain.size
     nearest = np.argsort(problem.distances, axis=1, kind="stable")
     nearest = np.column_stack([np.arange(n), nearest[nearest != np.arange(n)[:, None]].reshape(n, n - 1)])
-    sources: dict[bytes, NDArray[np.int64]] = {}
+    sources: dict[bytes, Indices] = {}
 
-    def add(source: NDArray[np.int64]) -> None:
+    def add(source: Indices) -> None:
         ordered = np.sort(source).astype(np.int64)
         sources.setdefault(ordered.tobytes(), ordered)
 

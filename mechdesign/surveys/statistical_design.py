@@ -28,8 +28,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError, SizeError
 from mechdesign.problem.metrics import Euclidean
@@ -101,16 +102,16 @@ class StatisticalDesign(Program):
         return f"N times the {error} estimated from N reports{priced}"
 
     @cached_property
-    def norm(self) -> NDArray[np.float64]:
+    def norm(self) -> Matrix:
         """W (n, n), rows of sum 0; for transport in squared units of the domain."""
         return error_norm(self.problem, self.error, self._labels)
 
     @property
-    def _labels(self) -> NDArray[np.int64] | None:
+    def _labels(self) -> Indices | None:
         return None if self.areas is None else np.asarray(self.areas)
 
     @cached_property
-    def rays(self) -> NDArray[np.float64]:
+    def rays(self) -> Matrix:
         """The rays v (n, k) to start from, `kernel_rays` with pi^T v = 1."""
         rays = kernel_rays(self.problem)
         return np.asarray(rays / (self.problem.prior_array @ rays))
@@ -121,17 +122,17 @@ class StatisticalDesign(Program):
         return float(self.problem.prior_array @ self.norm @ self.problem.prior_array)
 
     @cached_property
-    def prices(self) -> NDArray[np.float64]:
+    def prices(self) -> Matrix:
         """The price c pi(u) l(u, z) of reading a report as place z, (n, m)."""
         return np.asarray(self.loss_weight * self.problem.weighted_loss)
 
-    def costs(self, rays: NDArray[np.float64]) -> NDArray[np.float64]:
+    def costs(self, rays: Matrix) -> Vector:
         """The loss times c of rays (n, k) with pi^T v = 1, each read as its best place: (k,)."""
         if not self.loss_weight:
             return np.zeros(rays.shape[1])
         return np.asarray((self.prices.T @ rays).min(axis=0))
 
-    def objective(self, table: NDArray[np.float64], loss: float) -> float:
+    def objective(self, table: Matrix, loss: float) -> float:
         """The objective of a table (n, m) whose expected loss is `loss`: infinite where its rank is below n."""
         return criterion(table, self.problem.prior_array, self.norm) + self.loss_weight * loss
 
@@ -170,7 +171,7 @@ def _check_size(problem: DesignProblem) -> None:
         )
 
 
-def kernel_rays(problem: DesignProblem) -> NDArray[np.float64]:
+def kernel_rays(problem: DesignProblem) -> Matrix:
     """The constant, and e^{-f_S} and e^{f_S} (n, k) for the `source_sets` S, f_S the distance to S; places first."""
     distances = np.minimum(problem.distances, FAR)
     levels = np.column_stack([distances[:, source].min(axis=1) for source in source_sets(problem)[:-1]])

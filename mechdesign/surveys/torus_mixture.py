@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Matrix, Vector
 from mechdesign.solvers.symmetry import axis_orders
 from mechdesign.surveys.statistical_design import FAR
 
@@ -48,7 +48,7 @@ class Torus:
     step: tuple[float, ...]
 
     @cached_property
-    def single(self) -> NDArray[np.float64]:
+    def single(self) -> Floats:
         """e^{-d(u, 0)}, (T1, T2) or (T1,)."""
         axes = [np.minimum(np.arange(t), t - np.arange(t)) * h for t, h in zip(self.shape, self.step, strict=True)]
         square = np.add.reduce(np.meshgrid(*[axis**2 for axis in axes], indexing="ij"))
@@ -59,7 +59,7 @@ class Torus:
         """The exchanges of axes that leave the torus as it is."""
         return axis_orders(list(zip(self.shape, self.step, strict=True)))
 
-    def kernel(self, cluster: Cluster) -> NDArray[np.float64]:
+    def kernel(self, cluster: Cluster) -> Floats:
         """The kernel k (T1, T2), of sum 1."""
         axes = tuple(range(len(self.shape)))
         value = np.maximum.reduce([np.roll(self.single, cell, axes) for cell in cluster])
@@ -76,7 +76,7 @@ class Torus:
         }
         return sorted(images)
 
-    def spectrum(self, cluster: Cluster) -> NDArray[np.float64]:
+    def spectrum(self, cluster: Cluster) -> Vector:
         """|k^|^2 without the constant mode, the mean over the images: (n - 1,)."""
         # Moving a cluster changes the phase of its transform only, so the images need no further transforms.
         square = np.abs(np.fft.fftn(self.kernel(cluster))) ** 2
@@ -93,11 +93,11 @@ class Mixture:
     """clusters, the heaviest first, with weights (j,) that sum to 1; criterion on the torus."""
 
     clusters: list[Cluster]
-    weights: NDArray[np.float64]
+    weights: Vector
     criterion: float
 
 
-def choose_mixture(torus: Torus, eigenvalue: NDArray[np.float64]) -> Mixture:
+def choose_mixture(torus: Torus, eigenvalue: Vector) -> Mixture:
     """The best mixture of the search, without light clusters; eigenvalue (n - 1,), W(o) in the order of `fftn`."""
     cost = eigenvalue / math.prod(torus.shape)
     clusters = first_clusters(torus)
@@ -129,7 +129,7 @@ def choose_mixture(torus: Torus, eigenvalue: NDArray[np.float64]) -> Mixture:
     )
 
 
-def torus_weights(spectra: NDArray[np.float64], cost: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+def torus_weights(spectra: Matrix, cost: Vector) -> tuple[Vector, float]:
     """Weights (j,) with the least sum of cost / (weights @ spectra), and that sum, by multiplicative updates."""
     weights = np.full(len(spectra), 1 / len(spectra))
     for _ in range(_STEPS):

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import IntegerMatrix, Points
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_positive, check_whole, validate_call
 from mechdesign.errors import SizeError
@@ -167,7 +167,7 @@ def session_design(setting: Setting, priced: PricedRule) -> SessionDesign:
     return SessionDesign(tables=tables, rule=priced.rule, ticks=setting.ticks, movement=setting.model, loss=Distance())
 
 
-def homes_found(setting: Setting, run: SimulatedRun, homes: NDArray[np.float64]) -> dict[str, float]:
+def homes_found(setting: Setting, run: SimulatedRun, homes: Points) -> dict[str, float]:
     """The share of people whose home (people, 2) each attack names within the radius; "filter" only if a filter ran."""
     points = setting.domain.points
     days = run.estimates.shape[1] // setting.ticks
@@ -202,7 +202,7 @@ def _point(
     return point, in_time
 
 
-def _best_rule(setting: Setting, traces: NDArray[np.int64], total: float, seed: int, deadline: float) -> PricedRule:
+def _best_rule(setting: Setting, traces: IntegerMatrix, total: float, seed: int, deadline: float) -> PricedRule:
     """The best rule for traces (N, L): a shortlist by the factored filter, decided by the chain."""
     rules: list[PricedRule] = [*clocks(setting, total), *risks(setting, total, firsts=(1.0, FIRST))]
     now = time.monotonic()

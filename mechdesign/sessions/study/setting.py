@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray, Indices, IntegerMatrix, Matrix, Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.mechanism.views import probabilities
 from mechdesign.problem.domain import Domain
@@ -19,17 +18,15 @@ from mechdesign.sessions.home_away import FactoredHomeAway, HomeAway, HomeAwayCh
 from mechdesign.sessions.tables import report_table
 
 _DIGITS = 9  # of a cost in nats: tables of the same digits are one
-_Floats = NDArray[np.float64]
-_Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SimulatedRun(FrozenRecord):
     """Estimates (N, L), nats paid at each tick (N, L), and the filter's belief about homes (N, n) if one ran."""
 
-    estimates: _Places
-    nats: _Floats
-    home: _Floats | None = None
+    estimates: IntegerMatrix
+    nats: Matrix
+    home: Matrix | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,7 +37,7 @@ class Setting(FrozenRecord):
     model: HomeAway
     within: float
     exact: bool = False
-    designs: dict[float, tuple[xr.Dataset, _Floats]] = field(default_factory=dict, repr=False)
+    designs: dict[float, tuple[xr.Dataset, Matrix]] = field(default_factory=dict, repr=False)
 
     @property
     def ticks(self) -> int:
@@ -57,7 +54,7 @@ class Setting(FrozenRecord):
         return replace(self, exact=True)
 
     @cached_property
-    def distances(self) -> _Floats:
+    def distances(self) -> Matrix:
         """Euclidean distances (n, n) in the unit of the domain."""
         return self.domain.euclidean_to(self.domain)
 
@@ -79,10 +76,10 @@ class Setting(FrozenRecord):
         """The certified table for a report that costs at most `nats` within the radius, made once."""
         return self._entry(nats)[0]
 
-    def table(self, nats: float) -> _Floats:
+    def table(self, nats: float) -> Matrix:
         return self._entry(nats)[1]
 
-    def _entry(self, nats: float) -> tuple[xr.Dataset, _Floats]:
+    def _entry(self, nats: float) -> tuple[xr.Dataset, Matrix]:
         key = round(float(nats), _DIGITS)
         if key not in self.designs:
             mechanism = report_table(self.domain, nats, within=self.within)
@@ -98,16 +95,16 @@ class Setting(FrozenRecord):
         """The number of weights by which the memory of a simulated person is counted."""
         return len(self.chain.initial) if self.exact else self.domain.size
 
-    def beliefs(self, people: int) -> NDArray[Any]:
+    def beliefs(self, people: int) -> AnyArray:
         """The beliefs of `filter` (people, states) before anything is released."""
         return np.tile(self.filter.initial.astype(np.float32 if self.exact else float), (people, 1))
 
-    def estimate(self, places: NDArray[Any]) -> tuple[_Places, NDArray[Any]]:
+    def estimate(self, places: AnyArray) -> tuple[Indices, AnyArray]:
         """For distributions (N, n) the places of least expected distance (N,), and that distance."""
         return best_places(places, self.distances.astype(places.dtype, copy=False))
 
 
-def draw(rows: _Floats, chances: _Floats) -> _Places:
+def draw(rows: Matrix, chances: Vector) -> Indices:
     """Simulated reports (N,) by rows of tables (N, n), from numbers (N,) in [0, 1)."""
     summed = np.cumsum(rows, axis=1)
     return np.minimum((chances[:, None] * summed[:, -1:] > summed).sum(axis=1), rows.shape[1] - 1)

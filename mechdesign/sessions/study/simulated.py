@@ -15,8 +15,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import IntegerMatrix
 from mechdesign.sessions.rules import Clock, Risk
 from mechdesign.sessions.study.setting import Setting, SimulatedRun, draw
 
@@ -26,8 +26,6 @@ FIRST = 2.0  # times the cost of the others, of a day's first report, where that
 HOURS = {2: (9.5, 19.0), 3: (3.0, 9.5, 18.5), 4: (3.0, 9.5, 13.0, 18.5), 6: (3.0, 8.5, 10.0, 17.5, 19.0, 21.5)}
 _BITS = 24
 _TOGETHER = 1 << 14  # numbers of the beliefs that are simulated at a time: in a processor's cache, and soon done
-_Floats = NDArray[np.float64]
-_Places = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +64,7 @@ def _table_numbers(costs: tuple[float, ...]) -> tuple[int, ...]:
 
 
 def sessions(
-    setting: Setting, places: _Places, rules: Sequence[PricedRule], rng: np.random.Generator
+    setting: Setting, places: IntegerMatrix, rules: Sequence[PricedRule], rng: np.random.Generator
 ) -> list[SimulatedRun]:
     """Simulate clock and risk rules for traces (N, L) of whole days; all rules share their random numbers."""
     people, ticks = len(places), setting.ticks
@@ -103,13 +101,13 @@ def sessions(
     return [SimulatedRun(estimates=estimates[part], nats=nats[part], home=home[part]) for part in parts]
 
 
-def mean_error(setting: Setting, places: _Places, run: SimulatedRun) -> float:
+def mean_error(setting: Setting, places: IntegerMatrix, run: SimulatedRun) -> float:
     """The mean distance in units between positions (N, L) and estimates."""
     return float(setting.distances[places, run.estimates].mean())
 
 
 def rank_rules(
-    setting: Setting, places: _Places, rules: Sequence[PricedRule], seed: int, deadline: float = math.inf
+    setting: Setting, places: IntegerMatrix, rules: Sequence[PricedRule], seed: int, deadline: float = math.inf
 ) -> list[tuple[float, PricedRule]]:
     """Mean errors for these traces and the rules, the best first; a deadline of time.monotonic() leaves some out."""
     tried: list[tuple[float, PricedRule]] = []

@@ -16,12 +16,22 @@ further ones. Expectation maximization fits the mixture of jumps, likelihood the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from mechdesign.base.arrays import (
+    AnyArray,
+    Floats,
+    Indices,
+    IntegerStack,
+    Mask,
+    MaskMatrix,
+    Matrix,
+    Points,
+    Stack,
+    Vector,
+)
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_whole, validate_call
 from mechdesign.errors import InputError, UnsuitableError
@@ -39,7 +49,6 @@ NEAR = (0.3, 0.5, 1.0, 2.0, 4.0)  # times the distance of neighbours: lengths of
 _OTHERS = 3  # places beside home and work
 _TRIES = 100  # draws of a place of work far enough from home
 _ROUNDS = 40  # of expectation maximization
-_Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,8 +70,8 @@ class Trajectories(FrozenRecord):
     """
 
     domain: Domain
-    places: NDArray[np.int64]
-    homes: _Floats
+    places: IntegerStack
+    homes: Points
 
     @property
     def ticks(self) -> int:
@@ -112,14 +121,14 @@ def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: 
     return Trajectories(domain=domain, places=places.reshape(people, days, ticks).astype(np.int64), homes=home + low)
 
 
-def _box(domain: Domain) -> tuple[_Floats, _Floats]:
+def _box(domain: Domain) -> tuple[Vector, Vector]:
     half = np.asarray(domain.cell) / 2 if domain.cell is not None else np.zeros(2)
     low, high = domain.points.min(axis=0) - half, domain.points.max(axis=0) + half
     sides = high - low
     return low, np.maximum(sides, sides.max() / 1000)
 
 
-def _people(people: int, box: _Floats, rng: np.random.Generator) -> tuple[_Floats, _Floats, _Floats]:
+def _people(people: int, box: Vector, rng: np.random.Generator) -> tuple[Points, Points, Stack]:
     """Homes (people, 2), places of work (people, 2) and other places (people, 3, 2)."""
     inside = MARGIN * box, (1 - MARGIN) * box
     home = np.clip(
@@ -135,8 +144,8 @@ def _people(people: int, box: _Floats, rng: np.random.Generator) -> tuple[_Float
 
 
 def _legs(
-    home: _Floats, work: _Floats, others: _Floats, days: int, box: _Floats, late: float, rng: np.random.Generator
-) -> tuple[_Floats, _Floats]:
+    home: Points, work: Points, others: Stack, days: int, box: Vector, late: float, rng: np.random.Generator
+) -> tuple[Stack, Floats]:
     """Times (people, days, 6) of three departures and arrivals, and places (people, days, 4, 2) of the four stays."""
     shape = (len(home), days)
     free = np.broadcast_to(np.arange(days) % 7 >= 5, shape)
@@ -161,7 +170,7 @@ def _legs(
     return when, where
 
 
-def _positions(when: _Floats, where: _Floats, at: _Floats) -> _Floats:
+def _positions(when: Stack, where: Floats, at: Vector) -> Floats:
     """Points (people, days, ticks, 2) at minutes `at` (ticks,)."""
     points = np.repeat(where[:, :, :1], len(at), axis=2)
     for k in range(3):
@@ -199,7 +208,7 @@ def fit_home_away(seen: Trajectories) -> HomeAway:
     tick = np.broadcast_to(np.arange(1, trace.shape[1]) % ticks, trace[:, 1:].shape)
     was, now, moved = housed[:, :-1], housed[:, 1:], trace[:, 1:] != trace[:, :-1]
 
-    def rate(event: NDArray[np.bool_], of: NDArray[np.bool_]) -> _Floats:
+    def rate(event: MaskMatrix, of: MaskMatrix) -> Vector:
         return (np.bincount(tick[event & of], minlength=ticks) + 0.2) / (np.bincount(tick[of], minlength=ticks) + 2)
 
     jumps = moved & ~now
@@ -222,31 +231,31 @@ def fit_home_away(seen: Trajectories) -> HomeAway:
     )
 
 
-def nights(ticks: int) -> NDArray[np.bool_]:
+def nights(ticks: int) -> Mask:
     """Which ticks (T,) of a day are of the night; the first one at least."""
     return (np.arange(ticks) + 0.5) * 24 < max(NIGHT * ticks, 24)
 
 
-def night_places(places: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def night_places(places: IntegerStack, size: int) -> Indices:
     """For places (people, days, T) the most frequent one (people,) of the nights."""
     dark = places[..., nights(places.shape[-1])].reshape(len(places), -1)
     return np.array([np.bincount(own, minlength=size).argmax() for own in dark])
 
 
 def _mixture(
-    origin: NDArray[np.int64],
-    target: NDArray[np.int64],
-    when: NDArray[np.int64],
+    origin: Indices,
+    target: Indices,
+    when: Indices,
     ticks: int,
-    distances: _Floats,
+    distances: Matrix,
     near: float,
-) -> tuple[float, float, _Floats, _Floats]:
+) -> tuple[float, float, Vector, Vector]:
     """Mean log-likelihood of the moves, near, and the mixture (T,) and popularity (n,) that were found for it."""
     size = len(distances)
     close = jumping(np.exp(-distances / near))[origin, target]
-    mix: NDArray[Any] = np.full(ticks, 0.5)
-    popularity: NDArray[Any] = np.bincount(target, minlength=size) + 1.0
-    likely: NDArray[Any] = np.zeros(len(origin))
+    mix: AnyArray = np.full(ticks, 0.5)
+    popularity: AnyArray = np.bincount(target, minlength=size) + 1.0
+    likely: AnyArray = np.zeros(len(origin))
     for _ in range(_ROUNDS):
         far = popularity[target] / (popularity.sum() - popularity[origin])
         likely = mix[when] * far + (1 - mix[when]) * close
