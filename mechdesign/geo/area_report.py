@@ -48,7 +48,8 @@ class Alternative(FrozenRecord):
     program : str
         "planar_laplace" or "optimal".
     loss, position_loss : float or None
-        Losses from cell centres and to the true position, None if unknown.
+        Losses from cell centres and to the true position, None if unknown. Above 4,096 cells `loss` is that of noise
+        on the whole plane, without the border of the area.
     share : float or None
         Largest share of the posterior in one disc of a limit.
 
@@ -261,6 +262,8 @@ def _alternative_sentence(report: AreaReport) -> str:
     if loss is None:
         return ""
     noise = "Planar Laplace noise, which protects only cells," if design.between_positions else "Planar Laplace noise"
+    if design.cells_problem.domain.size > MAX_PAIR_CELLS:  # a closed form: see `_compare`
+        noise = f"On the whole plane, without the border of the area, {noise[0].lower()}{noise[1:]}"
     if placed is not None and problem.loss.name == "distance":
         error = f"a mean error of {length(loss, unit, up=True)}"
     elif placed is not None and problem.loss.name == "squared":

@@ -249,7 +249,7 @@ def test_likeliest_of_two_axes_of_values_are_intervals(mechanisms):
 
 
 @needs("devicemap")
-def test_compact_map_needs_a_length(tmp_path):
+def test_device_map_needs_a_length(tmp_path):
     """No map is made of values, and none that says it is of values is read."""
     level = md.PrivacyLevel.constant(0.5, "years")
     problem = design(md.Domain.grid((3, 2), 1.0, unit="years"), md.Eikonal(level, stencil=8))

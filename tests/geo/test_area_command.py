@@ -18,7 +18,7 @@ from fixtures.tolerances import REORDERED
 
 import mechdesign as md
 from mechdesign.errors import InputError, SizeError
-from mechdesign.geo import area_design, area_search
+from mechdesign.geo import area_design, area_report, area_search
 from mechdesign.geo.choice_words import choice_words
 from mechdesign.geo.choose import chosen_program
 from mechdesign.output.reports import solve as summary
@@ -189,6 +189,16 @@ def test_the_choice_is_told_with_what_the_other_one_costs(run, run_json, tmp_pat
     _, _, noise = said.partition(f"Method: {made['chosen']}. Planar Laplace noise ")
     off = float(re.match(r"has a mean error of ([\d.]+) m\.", noise)[1])
     assert 0 <= off / other["position_loss"] - 1 <= 1e-3  # four digits, rounded up
+
+
+def test_noise_on_plane_says_that_border_is_ignored(run, tmp_path, monkeypatch):
+    """Above 4,096 cells, here above 1, the loss of noise is a closed form, 2 / eps for the distance."""
+    monkeypatch.setattr(area_report, "MAX_PAIR_CELLS", 1)
+    words = " ".join(run("area", PARK, *USUAL, "-o", tmp_path / "a.nc")[1].split())
+    said = "On the whole plane, without the border of the area, planar Laplace noise has a mean loss of "
+    assert said in words
+    loss = float(re.match(r"([\d.]+) m", words.partition(said)[2])[1])
+    assert loss == pytest.approx(2 * 200 / 0.6931, rel=0.01)  # the level of the plane is a little lower
 
 
 def test_levels_that_vary_may_be_given_eikonal_weights(run_json, tmp_path):

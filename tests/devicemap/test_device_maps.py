@@ -15,7 +15,7 @@ from fixtures.device_maps import CELLS, design, forge_map, problem_of, short, sm
 from fixtures.random_columns import every_sum
 from fixtures.random_device_maps import content, drawing
 from fixtures.rows import few_by_default
-from reference.compact_map import HALF, Reader
+from reference.device_map import HALF, Reader
 
 import mechdesign as md
 from mechdesign.devicemap import load_device_map

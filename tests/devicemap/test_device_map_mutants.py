@@ -10,7 +10,7 @@ import pytest
 from fixtures.device_maps import design, small_map
 from fixtures.random_device_maps import content
 from fixtures.rows import few_by_default
-from reference.compact_map import HALF, Reader
+from reference.device_map import HALF, Reader
 
 import mechdesign as md
 from mechdesign import Sampler
