@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import pytest
@@ -25,6 +25,13 @@ from scipy.stats import gamma
 
 from mechdesign.cli.app import command
 from mechdesign.cli.parameters import parse_problem
+from mechdesign.factored.schema import FACTORS
+from mechdesign.mechanism.schema import TABLE_SCHEMA
+from mechdesign.output.compare import ComparisonRow
+from mechdesign.output.sweep import SWEEP
+from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS
+from mechdesign.surveys.plan import PLAN
+from mechdesign.surveys.shares import ESTIMATE
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(
@@ -166,6 +173,15 @@ def test_obligations_are_those_marked_on_tests(obligations):
 def test_proofs_of_obligations_exist(obligations):
     proofs = {proof for obligation in obligations.OBLIGATIONS.values() for proof in obligation.proofs}
     assert [proof for proof in proofs if not (ROOT / "mechdesign" / proof).is_file()] == []
+
+
+def test_file_formats_names_every_variable():
+    """Every variable and attribute of a schema stands on the page, in code."""
+    page = (DOCS / "reference" / "file-formats.md").read_text(encoding="utf-8")
+    schemas = [TABLE_SCHEMA, FACTORS, SWEEP, DIAGNOSIS, ESTIMATE, PLAN]
+    names = {name for schema in schemas for name in (*schema.variables, *schema.attribute_types)}
+    names |= {field.name for field in fields(ComparisonRow)} | {"worst", "movement", "remembered", "steps", "caps"}
+    assert sorted(names - set(re.findall(r"`([a-z_]+)`", page))) == []
 
 
 def test_security_policy_is_short():

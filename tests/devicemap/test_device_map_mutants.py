@@ -17,8 +17,6 @@ from mechdesign import Sampler
 from mechdesign.devicemap import DeviceMap
 from mechdesign.errors import InputError, VerificationError
 
-pytestmark = pytest.mark.obligation("device-map")
-
 
 def changed(name: str, place: tuple[int, int], by: int) -> DeviceMap:
     """The map with another level, potential or weight at one place."""
@@ -75,6 +73,7 @@ BY_DEFAULT = ("a level lower", "a potential", "a lower bound")
 
 
 @pytest.mark.parametrize("name", few_by_default(MUTANTS, *BY_DEFAULT))
+@pytest.mark.obligation("device-map")
 def test_certified_maps_are_private(name, tmp_path) -> None:
     mutant, expected = MUTANTS[name]
     compact = mutant()
@@ -96,12 +95,14 @@ BEYOND = {
 
 
 @pytest.mark.parametrize(("mutant", "field"), BEYOND.values(), ids=BEYOND)
+@pytest.mark.obligation("device-map")
 def test_impossible_kernel_numbers_are_refused(mutant, field) -> None:
     with pytest.raises(VerificationError) as error:
         md.verify(mutant())
     assert error.value.field == field
 
 
+@pytest.mark.obligation("device-map")
 def test_verification_figures_of_map() -> None:
     found, own = md.verify(small_map()), md.verify(design())
     assert (found.certified, found.violations, found.expected_loss) == (True, 0, None)
@@ -110,6 +111,7 @@ def test_verification_figures_of_map() -> None:
     assert abs(found.ratio - own.ratio) < 0.01
 
 
+@pytest.mark.obligation("device-map")
 def test_only_certified_maps_are_sampled() -> None:
     with pytest.raises(VerificationError):
         md.devicemap.MapSampler(changed("weight", within(), 64))

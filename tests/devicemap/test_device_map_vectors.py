@@ -24,8 +24,6 @@ from fixtures.rows import few_by_default
 import mechdesign as md
 from mechdesign.errors import VerificationError
 
-pytestmark = pytest.mark.obligation("same-draws")
-
 DRAWS = ("javascript", "c99")
 
 
@@ -52,6 +50,7 @@ def expected(vectors: list[Vector]) -> list[int]:
 
 
 @pytest.mark.parametrize(("name", "language"), few_by_default(itertools.product(MAPS, DRAWS), ("even", "javascript")))
+@pytest.mark.obligation("same-draws")
 def test_equal_bytes_give_equal_reports(reports, name: str, language: str) -> None:
     vectors = drawn_vectors(name, 6, seed=11)
     assert len(set(expected(vectors))) > 30
@@ -61,6 +60,7 @@ def test_equal_bytes_give_equal_reports(reports, name: str, language: str) -> No
 @pytest.mark.parametrize(
     ("name", "language"), few_by_default(itertools.product(MAPS, DRAWS), ("bare", "javascript"), ("even", "c99"))
 )
+@pytest.mark.obligation("same-draws")
 def test_reports_change_at_ends_of_intervals(reports, name: str, language: str) -> None:
     secrets = (0, region(name).secrets // 2)
     vectors = [vector for secret in secrets for vector in border_vectors(name, secret)]
@@ -89,6 +89,7 @@ def test_unreachable_bound_is_refused(reports, monkeypatch, language: str) -> No
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("language", DRAWS)
+@pytest.mark.obligation("same-draws")
 def test_hundred_thousand_reports_are_equal(reports, language: str) -> None:
     found = 0
     for seed in range(8):

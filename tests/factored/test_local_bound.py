@@ -106,8 +106,7 @@ def test_passes_settle_smooth_map(philadelphia, passes):
     assert found.value < again <= found.value * (1 + 2e-8)
 
 
-@pytest.mark.obligation("factored-bound")
-def test_bound_with_loss_table_is_below_optimum(philadelphia, passes):
+def test_bound_with_loss_table_is_that_of_formula(philadelphia, passes):
     """The same losses as a formula and as a table: the same bits."""
     small = load_problem("philadelphia", cells=8)
     tabled = replace(small, loss=TableLoss(values=small.loss_matrix))

@@ -137,7 +137,6 @@ def test_the_stored_level_has_the_people_and_no_steep_step(seed):
         assert inside >= 500 or radii[place] == 3.0
 
 
-@pytest.mark.obligation("elastic-level")
 def test_a_straight_way_costs_no_more_than_is_stated():
     density = town()
     domain = Domain.grid((12, 10), cell=0.5, unit="km", origin=-1.95)

@@ -28,8 +28,6 @@ from mechdesign.mechanism.hdf5 import read_netcdf, write_netcdf
 from mechdesign.mechanism.schema import TABLE_SCHEMA, VariableSpec
 from mechdesign.mechanism.storage import append_mark
 
-pytestmark = pytest.mark.obligation("file-bounds")
-
 MB = 1 << 20
 ENOUGH = 64 * MB  # more than any refusal takes, and less than any of these files announces
 
@@ -187,6 +185,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.mark.parametrize("case", HOSTILE)
+@pytest.mark.obligation("file-bounds")
 def test_hostile_structures_are_refused_by_name(case: str, hostile: dict[str, Path]) -> None:
     path, (_, field, message) = hostile[case], HOSTILE[case]
     tracemalloc.start()
@@ -217,6 +216,7 @@ for path in sys.argv[3:]:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits the memory of a process as Linux does")
+@pytest.mark.obligation("file-bounds")
 def test_no_hostile_file_waits_or_takes_memory(hostile: dict[str, Path], tmp_path: Path) -> None:
     """In a process that may take 400 MB more than it has, the HDF5 library's memory counted."""
     paths = [*hostile.values()]
@@ -278,6 +278,7 @@ def edited(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("name", EDITS)
+@pytest.mark.obligation("file-bounds")
 def test_edited_files_are_refused(name: str, tmp_path: Path) -> None:
     _, field, message = EDITS[name]
     with pytest.raises(VerificationError, match=message) as caught:
@@ -285,6 +286,7 @@ def test_edited_files_are_refused(name: str, tmp_path: Path) -> None:
     assert caught.value.field == field
 
 
+@pytest.mark.obligation("file-bounds")
 def test_a_user_block_is_refused(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "m.nc", "w", userblock_size=512):
         pass
@@ -293,6 +295,7 @@ def test_a_user_block_is_refused(tmp_path: Path) -> None:
         load(tmp_path / "m.nc")
 
 
+@pytest.mark.obligation("file-bounds")
 def test_chunk_inflation_stops_at_its_size(tmp_path: Path) -> None:
     def change(file: h5py.File) -> None:
         del file["prior"]
@@ -310,6 +313,7 @@ def test_chunk_inflation_stops_at_its_size(tmp_path: Path) -> None:
     tracemalloc.stop()
 
 
+@pytest.mark.obligation("file-bounds")
 def test_oversized_arrays_are_refused_with_estimate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = save(square(), tmp_path / "m.nc")
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1e3})())
@@ -317,6 +321,7 @@ def test_oversized_arrays_are_refused_with_estimate(tmp_path: Path, monkeypatch:
         load(path)
 
 
+@pytest.mark.obligation("file-bounds")
 def test_oversized_text_is_refused_before_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Spaces of 64 MB take 63 kB of the file; the arrays of the file alone would fit."""
 
@@ -362,6 +367,7 @@ def test_arrays_without_values_are_read(tmp_path: Path) -> None:
     check_identical(load(save(given, tmp_path / "m.nc")), given)
 
 
+@pytest.mark.obligation("file-bounds")
 def test_texts_that_xarray_writes_are_refused(tmp_path: Path) -> None:
     """Of variable length: the library would follow them into heaps."""
     square().to_netcdf(tmp_path / "m.nc", engine="h5netcdf")

@@ -66,13 +66,15 @@ def table() -> np.ndarray:
 
 
 POINTS = [0, ROW_SUM // 7, ROW_SUM // 3, ROW_SUM // 2, ROW_SUM - 1]
+# Where one report ends and the next begins, in every row.
+BORDERS = [end - back for end in np.cumsum(table(), axis=1)[:, :-1].ravel().tolist() for back in (1, 0)]
 
 
 @pytest.mark.obligation("exact-draws")
 def test_the_table_scan_reads_everything_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     mass, logs, reports = table(), [], set()
     for secret in range(ROWS):
-        for x in POINTS:
+        for x in [*POINTS, *BORDERS]:
 
             def run(log: list[object], secret: int = secret, x: int = x) -> int:
                 parts = (mass, scan.row_masks(ROWS, secret), np.zeros(REPORTS, np.uint64))
@@ -95,7 +97,7 @@ def test_the_table_scan_reads_everything_in_one_order(monkeypatch: pytest.Monkey
 def test_the_row_scan_reads_everything_in_one_order(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = []
     for row in table():
-        for x in POINTS:
+        for x in [*POINTS, *BORDERS]:
 
             def run(log: list[object], row: np.ndarray = row, x: int = x) -> int:
                 return int(scan.scan_row.py_func(Recorded(row, "row", log), np.uint64(x)))

@@ -251,6 +251,7 @@ def test_a_bound_above_the_objective_is_refused() -> None:
         assert "which it should bound" in said
 
 
+@pytest.mark.obligation("figures-recomputed")
 def test_bound_above_loss_is_refused() -> None:
     mechanism = table()
     said = said_of(mechanism.assign_attrs(lower_bound=1.001 * mechanism.attrs["expected_loss"]))
@@ -262,7 +263,7 @@ SCALES = [0.01, 0.0, -5.0, 3.0, math.nan, math.inf, 1 + 2.0**-52]
 
 @pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("make", [table, normalised, lambda: minimax(2.0), lambda: factored(FACTORED_CASE)])
-@pytest.mark.obligation("printed-claim")
+@pytest.mark.obligation("figures-recomputed")
 def test_a_scale_is_recomputed(make, scale: float) -> None:
     mechanism = make()
     times = scale / mechanism.attrs["scale"]
@@ -395,6 +396,7 @@ def test_a_file_says_source_where_no_version_is_installed(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("suffix", ["csv", "json", "parquet"])
+@pytest.mark.obligation("figures-recomputed")
 def test_nothing_of_a_refused_file_is_exported(suffix: str, tmp_path) -> None:
     altered = rewritten(table(), expected_loss=0.5 * table().attrs["expected_loss"])
     with pytest.raises(VerificationError, match="expected_loss"):
@@ -402,6 +404,7 @@ def test_nothing_of_a_refused_file_is_exported(suffix: str, tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.obligation("figures-recomputed")
 def test_factored_place_figures_are_recomputed() -> None:
     mechanism = factored(FACTORED_CASE).copy(deep=True)
     for name in ("remap", "excess", "ring"):
@@ -413,6 +416,7 @@ def test_factored_place_figures_are_recomputed() -> None:
 
 
 @pytest.mark.parametrize("times", [1 + 4.9e-12, 0.7, 1 / 3, 1.0000000000000002, 1e-5])
+@pytest.mark.obligation("printed-claim")
 def test_a_multiplier_is_printed_in_full(times: float) -> None:
     """The number in the sentence is the multiplier of the claim, in fractions; twelve digits say "1 times"."""
     problem = CASES["euclidean lattice"]()
@@ -422,6 +426,7 @@ def test_a_multiplier_is_printed_in_full(times: float) -> None:
     assert Fraction(float(printed)) == Fraction(times)
 
 
+@pytest.mark.obligation("printed-claim")
 def test_a_sentence_of_twelve_digits_is_refused() -> None:
     mechanism = normalised()
     exact = repr(float(mechanism.attrs["scale"]))
@@ -440,12 +445,12 @@ def test_descriptions_are_read_strictly(text: str) -> None:
         assert said_of(table().assign_attrs({name: text})).startswith(f"{name}: ")
 
 
-@pytest.mark.obligation("figures-recomputed")
-def test_figures_of_a_verification_are_those_of_the_table() -> None:
+def test_missing_file_is_refused() -> None:
     with pytest.raises(InputError):
         md.verify("no such file.nc")
 
 
+@pytest.mark.obligation("figures-recomputed")
 def test_an_infinite_figure_agrees_with_nothing() -> None:
     """A loss of 1e299 times 2^62 exceeds the largest double: every stored figure would be within a share of it."""
     loss = md.losses.TableLoss(values=np.array([[0.0, 1e299], [1.0, 0.0]]))

@@ -20,8 +20,6 @@ from fixtures.table_oracles import holds
 import mechdesign as md
 from mechdesign.verification import verify_table
 
-pytestmark = pytest.mark.obligation("exported-table")
-
 SUFFIXES = pytest.mark.parametrize("suffix", ["csv", "json"])
 HUGE = "1" * 10**6
 EDITED = ["line", "plane", "all pairs", "discrete", "holes", "levels", "roads", "graph", "nothing"]
@@ -244,6 +242,7 @@ LOOSE_ROWS = [(forge, said) for said, forgeries in LOOSE.items() for forge in fo
 
 @SUFFIXES
 @pytest.mark.parametrize(("forge", "said"), LOOSE_ROWS)
+@pytest.mark.obligation("exported-table")
 def test_ambiguous_tables_are_refused(parts, judged, suffix, forge, said):
     forged = parts("line")
     forge(forged)
@@ -296,6 +295,7 @@ UNTRUE = [
 
 @pytest.mark.parametrize("suffix", few_by_default(["csv", "json"], "json"))
 @pytest.mark.parametrize(("forge", "name", "said"), UNTRUE)
+@pytest.mark.obligation("exported-table")
 def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, name, said):
     forged = parts(name)
     forge(forged)
@@ -314,6 +314,7 @@ def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, na
         (lambda f: setattr(f, "sums", None), "the denominator of the claim is not"),
     ],
 )
+@pytest.mark.obligation("exported-table")
 def test_sums_of_rows_are_read_as_strictly(parts, judged, forge, said):
     forged = parts("factored")
     assert judged(forged, "csv")[0] == 0
@@ -410,6 +411,7 @@ def edited(judged, parts, suffix, seeds):
 
 
 @SUFFIXES
+@pytest.mark.obligation("exported-table")
 def test_whatever_is_proved_of_an_edited_table_is_true(parts, judged, suffix):
     counts = edited(judged, parts, suffix, range(50))
     assert min(counts.values()) > 2
@@ -417,6 +419,7 @@ def test_whatever_is_proved_of_an_edited_table_is_true(parts, judged, suffix):
 
 @pytest.mark.exhaustive
 @SUFFIXES
+@pytest.mark.obligation("exported-table")
 def test_whatever_is_proved_of_many_edited_tables_is_true(parts, judged, suffix):
     assert min(edited(judged, parts, suffix, range(1000, 21_000)).values()) > 1000
 

@@ -282,12 +282,16 @@ def test_step_weights_follow_spline():
     s = points / (2 * HALF)
     expected = np.stack([(0.5 - s) ** 2 / 2, 0.75 - s**2, (0.5 + s) ** 2 / 2], axis=-1)
     assert np.allclose(weights / 2**33, expected, rtol=1e-15)
-    words = np.array([0, 2**33 - 1, int(weights[1, 0, 0]) - 1, int(weights[1, 0, 0]), 2**32, 1 << 20], np.uint64)
-    steps = Patches.draw_steps(points[[1, 1, 2]], lambda _: (words << np.uint64(31)).tobytes())
     ends = np.cumsum(weights, axis=-1)
+    # Both ends of the middle step, on both axes: the integer before an end and the end itself.
+    borders = ends[1, :, :2].T
+    words = np.concatenate([[[0, 2**33 - 1]], borders - 1, borders, [[2**32, 1 << 20]]])
+    drawn_at = [1] * 5 + [2]
+    bits = (words.astype(np.uint64) << np.uint64(31)).tobytes()
+    steps = Patches.draw_steps(points[drawn_at], lambda _: bits)
     by_hand = [
         3 * int((ends[k][0] <= a).sum()) + int((ends[k][1] <= b).sum())
-        for k, a, b in zip([1, 1, 2], words[::2].astype(int), words[1::2].astype(int), strict=True)
+        for k, (a, b) in zip(drawn_at, words.tolist(), strict=True)
     ]
     assert steps.tolist() == by_hand
 
@@ -324,6 +328,7 @@ def test_steps_and_reports_use_separate_bits(monkeypatch):
 
 
 @pytest.mark.obligation("position-draws")
+@pytest.mark.obligation("position-rows-alone")
 def test_reports_have_spline_probabilities():
     mechanism, size = position_mechanism("holes"), 8_000
     found, mass = md.Sampler(mechanism).certificate.positions, mechanism["mass"].values

@@ -57,7 +57,6 @@ def test_remapped_loss_is_to_true_position():
     assert remapped_loss(mechanism) == pytest.approx(posterior_loss.min(axis=1).sum(), rel=LINEAR_ALGEBRA)
 
 
-@pytest.mark.obligation("position-rows-alone")
 def test_adversary_and_study_use_drawn_rows():
     mechanism = position_mechanism("holes")
     points, prior, table = (

@@ -26,8 +26,6 @@ from mechdesign.extend import SOLVERS
 from mechdesign.programs import Constrained
 from mechdesign.verification import verify_table
 
-pytestmark = pytest.mark.obligation("caps")
-
 ENDS = pytest.mark.parametrize("many", [20, pytest.param(1000, marks=pytest.mark.exhaustive)])
 _WHOLE = (-1, 0, 1, 2, 3, 17, 2**16 - 1, 2**16, 2**31, 2**32 - 1, 2**32, 2**63, 10**30, True, None, "1")
 _SHARES = (
@@ -53,6 +51,7 @@ _RADII = (0.5, 0.99, 1.0, 1.2, 1.3, 1.5, 2.0, 1e9, 1e200, 0.0, -1.0, math.inf, m
 
 
 @pytest.mark.parametrize(("centres", "counted"), [("anywhere", "(report, disc) pairs"), ("area", "reports")])
+@pytest.mark.obligation("caps")
 def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: str, counted: str) -> None:
     mass, place, report, other = at_the_limit(centres)
     broken = one_more(mass, place, report, other)
@@ -81,6 +80,7 @@ def test_one_unit_too_many_is_found_by_verify_and_the_script(tmp_path, centres: 
 
 
 @pytest.mark.parametrize("edit", FILES)
+@pytest.mark.obligation("caps")
 def test_every_edited_limit_of_a_file_is_judged_by_the_rules(edit: str) -> None:
     file, (change, believed) = seal_masses(at_the_limit()[0]), FILES[edit]
     parameters = json.loads(file.attrs["parameters"])
@@ -93,6 +93,7 @@ def test_every_edited_limit_of_a_file_is_judged_by_the_rules(edit: str) -> None:
     assert certified == believed
 
 
+@pytest.mark.obligation("caps")
 def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
     """A limit of nearly everything, which the rows keep: between positions means of rows are drawn, never a row."""
     grid = dict(metric=md.Euclidean(0.5, unit="km"), loss=md.losses.SquaredDistance())
@@ -109,6 +110,7 @@ def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
     assert any(reason.startswith("position_claim: limits and bounds of constrained are of rows") for reason in reasons)
 
 
+@pytest.mark.obligation("figures-recomputed")
 def test_multipliers_are_of_discs_that_there_are() -> None:
     """A bound of 0, of multipliers that are 0."""
     mass, discs = at_the_limit()[0], len(caps_of(limit_program())[0].limits)
@@ -122,6 +124,7 @@ def test_multipliers_are_of_discs_that_there_are() -> None:
                 md.verify(file)
 
 
+@pytest.mark.obligation("figures-recomputed")
 def test_multipliers_of_cells_sum_to_those_of_the_disc() -> None:
     """Of one report: any shares of four cells give a bound, here one below 0; others would give too large a one."""
     mass = at_the_limit("area")[0]
@@ -186,6 +189,7 @@ def changed(limit: dict[str, Any], random: Random, *, words: bool) -> None:
 
 @ENDS
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
+@pytest.mark.obligation("caps")
 def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, centres: str) -> None:
     mechanism = limit_optimum(centres)
     genuine = json.loads(md.export(mechanism, tmp_path / "t.json").read_text("ascii"))
@@ -216,6 +220,7 @@ def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, c
 
 @ENDS
 @pytest.mark.parametrize("centres", ["anywhere", "area"])
+@pytest.mark.obligation("caps")
 def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: str) -> None:
     mechanism, believed = limit_optimum(centres), 0
     for number in range(many):

@@ -20,8 +20,6 @@ from mechdesign.base.json_fields import (  # fmt: skip
 )
 from mechdesign.errors import InputError
 
-pytestmark = pytest.mark.obligation("descriptions")
-
 
 def test_valid_descriptions_round_trip():
     assert check_keys({"a": 1, "b": 2}, "map", ("a",), ("b", "c")) == {"a": 1, "b": 2}
@@ -64,6 +62,7 @@ def test_valid_descriptions_round_trip():
         ),
     ],
 )
+@pytest.mark.obligation("descriptions")
 def test_invalid_text_is_refused_with_field(call):
     with pytest.raises(InputError) as caught:
         call()
@@ -97,6 +96,7 @@ def test_json_comes_back_as_it_says(as_given):
         ("", "Expecting value"),
     ],
 )
+@pytest.mark.obligation("descriptions")
 def test_json_with_two_meanings_or_none_is_refused(text, said):
     with pytest.raises(ValueError, match=said):
         read_json(text)

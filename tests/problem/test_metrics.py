@@ -447,6 +447,7 @@ def test_bad_parameters_are_refused(make, error, field):
     assert caught.value.field == field
 
 
+@pytest.mark.obligation("edges-imply-pairs")
 def test_graph_distances_are_shortest_paths():
     graph = Graph(tail=[1, 1, 0, 3, 3], head=[0, 2, 2, 2, 0], length=[1.0, 2.0, 5.0, 0.5, 4.0])
     assert graph.edges(Domain.nodes(4)).tail.tolist() == [0, 1, 0, 2, 0]

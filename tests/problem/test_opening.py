@@ -158,7 +158,6 @@ def test_only_nonempty_unnamed_fields_are_refused(tmp_path: Path) -> None:
         read_frame(path, "data")
 
 
-@pytest.mark.obligation("file-bounds")
 def test_truncated_npy_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "t.npy"
     np.save(path, np.full((2, 2), 0.5))

@@ -23,8 +23,6 @@ from mechdesign.sessions.advance import Plan, append_report, begin, plan_tick
 from mechdesign.sessions.verify import worst_of_all_transcripts
 from mechdesign.sessions.windows import Window
 
-pytestmark = pytest.mark.obligation("session-limit")
-
 PLACES, TICKS = 5, 3
 TRACES = list(itertools.product(range(PLACES), repeat=TICKS))
 RULES_AND_MORE = {
@@ -87,6 +85,7 @@ def breaches(laws: list[list[int]], costs: list[Fraction]) -> int:
 
 
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
+@pytest.mark.obligation("session-limit")
 def test_transcripts_reveal_at_most_their_cost(rule: str) -> None:
     given = made(rule)
     seen = transcripts(rule)
@@ -99,6 +98,7 @@ def test_transcripts_reveal_at_most_their_cost(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["clock", "risk"])
+@pytest.mark.obligation("session-limit")
 def test_every_transcript_is_a_distribution(rule: str) -> None:
     """The probabilities of all transcripts sum to 1 for every trace: none was left out."""
     for trace in TRACES[::11]:
@@ -110,6 +110,7 @@ def test_every_transcript_is_a_distribution(rule: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["clock", "risk"])
+@pytest.mark.obligation("session-limit")
 def test_one_tick_reveals_at_most_its_cost(rule: str) -> None:
     charged = 0
     for transcript in transcripts(rule):
@@ -152,6 +153,7 @@ SMALL = {"clock": 25**2, "risk": None}
 
 
 @pytest.mark.parametrize("rule", SMALL)
+@pytest.mark.obligation("session-limit")
 def test_windows_are_summed_over_every_transcript(rule: str) -> None:
     given = made(rule)
     (reached,), count = worst_of_all_transcripts(given, [Window.of("1d", TICKS)], most=10**6 if rule == "clock" else 2)
@@ -161,6 +163,7 @@ def test_windows_are_summed_over_every_transcript(rule: str) -> None:
 
 @pytest.mark.study
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
+@pytest.mark.obligation("session-limit")
 def test_two_windows_are_summed_over_every_transcript(rule: str) -> None:
     given, words = made(rule), ("1d", "24h")
     reached, count = worst_of_all_transcripts(given, [Window.of(each, TICKS) for each in words], most=10**9)

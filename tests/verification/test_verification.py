@@ -247,18 +247,21 @@ def check_refused(mechanism: xr.Dataset, field: str, path: Path) -> None:
 @pytest.mark.parametrize("change", TAMPERED)
 @pytest.mark.obligation("claim-rebuilt")
 @pytest.mark.obligation("figures-recomputed")
+@pytest.mark.obligation("printed-claim")
 def test_tampering_is_refused_with_a_reason_that_names_the_field(change: str, tmp_path: Path) -> None:
     field, tamper = TAMPERED[change]
     check_refused(tamper(made("eikonal")), field, tmp_path / "m.nc")
 
 
 @pytest.mark.parametrize("change", [raised_map, other_geometry, described("metric", multiplier=1.0 + 2**-40)])
+@pytest.mark.obligation("printed-claim")
 def test_a_weaker_claim_may_hold_but_reads_differently(change) -> None:
     weaker = recomputed(change(made("eikonal")))
     assert verify(weaker).certified
     assert weaker.attrs["claim"] != made("eikonal").attrs["claim"]
 
 
+@pytest.mark.obligation("printed-claim")
 def test_other_edges_of_a_graph_read_differently(tmp_path: Path) -> None:
     longer = first("edge_length", lambda d: np.nextafter(d, 9))
     check_refused(longer(made("graph", "constant")), "claim", tmp_path / "m.nc")
@@ -321,6 +324,7 @@ def test_a_limit_that_the_integers_exceed_is_refused() -> None:
     assert found.as_dict()["factor_within"] == found.protection.factor
 
 
+@pytest.mark.obligation("figures-recomputed")
 def test_bound_on_own_constraints_is_hidden() -> None:
     own = md.programs.Constrained(problem=PROBLEMS["graph"], constraints=[lambda table: table[0, 1] <= 0.2])
     found = verify(solve(own))

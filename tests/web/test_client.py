@@ -66,6 +66,7 @@ def drawn_in_node(folder: Path, stream: Stream, reports: int) -> Any:
         pytest.param("columns", 100_000, marks=pytest.mark.exhaustive),
     ],
 )
+@pytest.mark.obligation("client-draws")
 def test_reports_are_those_of_python_on_the_same_bits(folder, name, reports, monkeypatch) -> None:
     stream = Stream(seed=3, size=40 * reports)
     expected = drawn_in_python(name, stream, reports, monkeypatch)

@@ -21,10 +21,7 @@ from fixtures.rows import few_by_default
 from mechdesign.devicemap.device_map import bounds
 from mechdesign.errors import InputError
 
-pytestmark = [
-    pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript"),
-    pytest.mark.obligation("map-page"),
-]
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 SUMS = """
 const maps = JSON.parse(require("node:fs").readFileSync("maps.json", "utf8"));
 (async () => {
@@ -56,6 +53,7 @@ def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", few_by_default([*MAPS, "certified"], "knights", "bare", "certified"))
+@pytest.mark.obligation("map-page")
 def test_sums_bounds_and_breaches_are_those_of_the_package(sums, name) -> None:
     compact, found = region(name), sums[name]
     exact = [drawing(name).row_order(secret).total for secret in range(compact.secrets)]
@@ -124,6 +122,7 @@ def forgeries() -> dict[str, tuple[Texts, str]]:
     }  # fmt: skip
 
 
+@pytest.mark.obligation("map-page")
 def test_an_honest_page_is_proved_and_forged_ones_are_refused(tmp_path) -> None:
     made = forgeries()
     texts = [honest(), *(forged for forged, _ in made.values())]
@@ -136,6 +135,7 @@ def test_an_honest_page_is_proved_and_forged_ones_are_refused(tmp_path) -> None:
         assert any(word in fault["text"] for fault in outcome["faults"]), (name, outcome["faults"])
 
 
+@pytest.mark.obligation("map-page")
 def test_a_large_map_is_proved_around_a_place(tmp_path) -> None:
     few = proof_script().replace("FEW_ROWS = 2500", "FEW_ROWS = 20").replace("PATCH = 15", "PATCH = 4")
     run = RUN.replace("texts.packed, {}", "texts.texts.packed, texts.options")
@@ -153,6 +153,7 @@ def test_a_page_of_a_map_is_for_the_map_alone() -> None:
         page_of(region("certified"), comparison=[])
 
 
+@pytest.mark.obligation("map-page")
 def test_the_sentences_of_a_map_are_those_of_python(tmp_path) -> None:
     texts = honest()
     (tmp_path / "texts.json").write_text(json.dumps(vars(texts)))
