@@ -1,5 +1,4 @@
-r"""Greater Philadelphia: report a location, with less noise where more people are (Koufogiannis & Pappas 2016, section
-IV).
+r"""Greater Philadelphia: report a location, with less noise where more people are (Koufogiannis & Pappas 2016, IV).
 
     secrets   the centres of cells x cells squares over [0, extent]^2, to which the map is re-parametrised
     eps(u)    slope * density(u) + floor, in nats per unit; density in persons per km^2, bilinear between raster nodes

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from mechdesign.problem.problem import DesignProblem
 
 _METRIC_HELP = (
-    "The metric of the claim. FILE.nc: that of a mechanism. PROBLEM and its parameters: that of a problem. euclidean "
-    "--within METRES --factor ODDS, with --grid AxB --cell H or --places FILE.csv (and --reports FILE.csv); add --unit "
-    "U for lengths that are not in m. discrete --factor ODDS. Both take --loss, and --epsilon E instead of --factor "
-    "(with --unit U for euclidean)."
+    "The metric of the claim: FILE.nc (that of a mechanism), PROBLEM with its parameters, euclidean or discrete. "
+    "euclidean takes --within METRES --factor ODDS, and --grid AxB --cell H or --places FILE.csv (and --reports "
+    "FILE.csv). Add --unit U for lengths that are not in m. discrete takes --factor ODDS. Both take --loss. Both take "
+    "--epsilon E instead of --factor; euclidean then needs --unit U."
 )
 _TABLE_HELP = (
     "A table (.csv, .npy, .parquet), or a rule by which devices round positions: android-coarse or webkit-grid. With "

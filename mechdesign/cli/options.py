@@ -17,7 +17,7 @@ def real(name: str, help: str, metavar: str = "NUMBER") -> Any:
 
 def whole(name: str, help: str) -> Any:
     """An option that takes an integer."""
-    return typer.Option(name, help=help, metavar="WHOLE", parser=_reader(whole_number))
+    return typer.Option(name, help=help, metavar="INTEGER", parser=_reader(whole_number))
 
 
 def _reader(read: Callable[[str], float]) -> Callable[[Any], Any]:
@@ -53,13 +53,13 @@ ProblemArgument = Annotated[
 ]
 FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
-GapOption = Annotated[float, real("--gap", help="Target for (loss - lower_bound) / loss.")]
+GapOption = Annotated[float, real("--gap", help="Stop when (loss - lower bound) / loss is at most this.")]
 LimitOption = Annotated[float, real("--time-limit", help="Seconds. At the limit the best table so far is certified.")]
 BoundOption = Annotated[
     bool | None,
     typer.Option(
         "--bound/--no-bound",
-        help="Compute a lower bound on the loss also if the method does not need one, or skip it.",
+        help="Compute a lower bound on the loss even if the method does not need one, or skip it.",
     ),
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]

@@ -157,22 +157,29 @@ def solve(
     context: typer.Context,
     problem: ProblemArgument,
     program: Annotated[str, typer.Option("--program", help="One of " + ", ".join(PROGRAMS) + ".")] = "optimal",
-    worst_loss: Annotated[float | None, real("--worst-loss", help="For bounded: loss at most.")] = None,
+    worst_loss: Annotated[
+        float | None, real("--worst-loss", help="For bounded: the maximum loss from any secret.")
+    ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
     gap: GapOption = 1e-3,
     time_limit: LimitOption = float("inf"),
     method: Annotated[str, typer.Option("--method", help=_METHOD_HELP)] = "auto",
-    rounds: Annotated[int | None, whole("--rounds", help="For the factored form: rounds of weights.")] = None,
+    rounds: Annotated[int | None, whole("--rounds", help="For the factored form: number of weight updates.")] = None,
     work: Annotated[
         Path | None,
-        typer.Option("--work", help="For the factored form: folder from which the command resumes."),
+        typer.Option(
+            "--work", help="For the factored form: folder of intermediate results, from which the command resumes."
+        ),
     ] = None,
     bound: BoundOption = None,
     extra: SolveExtra | None = None,
     columns: ColumnsOption = None,
     crs: CrsOption = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Only print the route, its reason, time and memory.")
+        bool,
+        typer.Option(
+            "--explain", help="Print the method that would run, with its reason, time and memory. Nothing is solved."
+        ),
     ] = False,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,

@@ -211,7 +211,7 @@ def _why_columns(problem: DesignProblem) -> str | None:
     if size <= MANY:
         return f"no more than {MANY} secrets"
     if nearest(problem) < FAR:
-        return f"the median distance to the nearest place is {nearest(problem):.2g} nats"
+        return f"the median distance to the nearest secret is {nearest(problem):.2g} nats"
     return None
 
 

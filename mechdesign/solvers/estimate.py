@@ -67,7 +67,7 @@ def route_sentence(problem: DesignProblem, method: str = "auto") -> str:
         return f"route {facts['route']} does not accept the problem: {facts['why']}"
     return (
         f"route {facts['route']}: {facts['why']}. {facts['secrets']:,} secrets, {facts['reports']:,} reports, "
-        f"{facts['constraints']:,} constraints, median distance to the nearest place {facts['nearest']:.2g} nats. "
+        f"{facts['constraints']:,} constraints, median distance to the nearest secret {facts['nearest']:.2g} nats. "
         f"Expected: about {_format_seconds(facts['expected_seconds'])} CPU seconds to a gap of "
         f"{100 * facts['expected_gap']:g} %, {facts['expected_mb']:,.0f} MB"
     )

@@ -113,12 +113,12 @@ def test_minimax_names_the_worst_prior(run, tmp_path):
     code, out, _ = run("solve", "line", "--program", "minimax", "-o", tmp_path / "line.nc")
     said = worst_prior(load(tmp_path / "line.nc"))
     assert (code, said in " ".join(out.split())) == (0, True)
-    assert re.fullmatch(r"The worst-case prior puts 43% on [45].5 km, .* km, and the rest on 7 more", said)
+    assert re.fullmatch(r"The worst-case prior puts 43 % on [45].5 km, .* km, and the rest on 7 more", said)
     mechanism = solve(Minimax(problem=load_problem("discrete")))
     weight = np.zeros(8)
     weight[[3, 1]] = 0.6, 0.2
     mechanism["multiplier"] = ("side_row", weight)
-    assert worst_prior(mechanism) == "The worst-case prior puts 75% on secret 3, 25% on secret 1"
+    assert worst_prior(mechanism) == "The worst-case prior puts 75 % on secret 3, 25 % on secret 1"
 
 
 @pytest.mark.parametrize(

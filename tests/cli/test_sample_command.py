@@ -121,7 +121,7 @@ def test_seeds_are_named_and_one_report_needs_none(run) -> None:
     assert first["bits"] == "simulation, seed 7 (predictable)"
     assert first["reports"] == md.sample(mechanism(), 3, 20, rng=7)[0].values.tolist()
     code, out, err = run("--secret", 3)
-    assert (code, "bits: operating system" in err, "report_x [km]" in out) == (0, True, True)
+    assert (code, "random bits: operating system" in err, "report_x [km]" in out) == (0, True, True)
     assert sum(line[:3].strip().isdigit() for line in out.splitlines()) == 1
 
 

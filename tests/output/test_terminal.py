@@ -111,7 +111,7 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     assert out.count("123.5*") == len(names)  # at 0.5 all break it, at 2 none does
     assert out.count("123.5") == 2 * len(names)
     assert out.count("8.7654") == 2
-    assert "position loss: to the true position" in " ".join(out.split())
+    assert "position loss to the true position" in " ".join(out.split())
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The text of `mechdesign compare`: the best mechanism, the table, and a legend of its columns."""
+"""The text of `mechdesign compare`: a sentence on the best mechanism, the table, and a legend of its columns."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mechdesign.problem.vocabulary import CELLS, INTERVALS, Words, words_of
 _GROUPS = ((0, 1, 2), (3, 4), (5, 6, 7), (8, 9), (10, 11))  # columns that stay side by side in a narrow terminal
 _TIED = 1e-6  # relative difference of losses below which the first mechanism counts as the best
 _LEGEND = {
-    "lower_bound": "lower bound: no mechanism with this claim has a smaller loss.",
-    "gap": "gap: (loss - lower bound) / loss.",
-    "remapped_loss": "remapped loss: after every report is replaced by its best guess under the prior.",
-    "claimed_epsilon": "claimed eps: the parameter of the mechanism (randomized response: in nats).",
-    "ratio": "ratio: largest log-ratio over the claimed distance. Above 1 the claim is broken.",
-    "rank": "rank: if it is below the number of secrets, no number of reports identifies their distribution.",
-    "asymptotic_mse": "asymptotic MSE: number of reports times the mean squared error of the estimated distribution.",
+    "lower_bound": "no mechanism with this claim has a smaller loss",
+    "gap": "(loss - lower bound) / loss",
+    "remapped_loss": "the loss after every report is replaced by the best guess under the prior",
+    "claimed_epsilon": "the parameter of the mechanism (randomized response: in nats)",
+    "ratio": "the largest log-ratio over the claimed distance; above 1 the claim is broken",
+    "rank": "below the number of secrets, no number of reports identifies their distribution",
+    "asymptotic_mse": "the number of reports times the mean squared error of the estimated distribution",
 }
 
 
@@ -38,7 +38,8 @@ def comparison_words(rows: Sequence[ComparisonRow], problem: DesignProblem) -> I
             [[name, *(figures[k] for k in shown)] for name, figures in lines],
             groups=[[1 + shown.index(k) for k in group if k in shown] for group in _GROUPS],
         )
-    yield _caption(problem, [known[k].figure for k in shown])
+    yield _caption(problem)
+    yield _legend(problem, [known[k] for k in shown])
     bound = next((row.epsilon_lower_bound for row in rows if row.epsilon_lower_bound is not None), None)
     if bound is not None:
         unit, level = problem.domain.unit, number(bound, up=False, digits=6)
@@ -105,16 +106,22 @@ def lattice_words(problem: DesignProblem) -> Words:
     return INTERVALS if words_of(problem.domain) is INTERVALS else CELLS
 
 
-def _caption(problem: DesignProblem, shown: Sequence[str]) -> str:
-    legend = dict(_LEGEND)
-    legend["effective_epsilon"] = (
-        "effective eps: the largest log-ratio per unit of distance between any two secrets."
-        if problem.metric.kind == "euclidean"
-        else "effective eps: claimed eps times ratio."
-    )
-    parts: list[str | None] = [f"{problem.name}: {problem.domain.size} secrets, {problem.loss.name} loss."]
+def _caption(problem: DesignProblem) -> str:
+    """The problem, its size and its loss, and the loss that centres of cells add."""
+    caption = f"{problem.name}: {problem.domain.size} secrets, {problem.loss.name} loss."
     within = problem.loss.within_cell(problem.domain)
-    if within is not None:
-        centre = f"the centre of the {words_of(problem.domain).one}"
-        parts.append(f"Moving a user to {centre} adds {number(within, up=True)} to every loss.")
-    return join_sentences([*parts, *(legend.get(figure) for figure in shown)])
+    if within is None:
+        return caption
+    centre = f"the centre of the {words_of(problem.domain).one}"
+    added = amount(within, problem.loss.unit(problem.domain.unit), up=True)
+    return f"{caption} Moving a user to {centre} adds {added} to every loss."
+
+
+def _legend(problem: DesignProblem, shown: Sequence[Column]) -> dict[str, str | None]:
+    """The meaning of each printed column, by its heading."""
+    # Over a Euclidean metric log-ratios per distance are compared over all pairs; elsewhere no single level exists.
+    effective = "claimed eps times ratio"
+    if problem.metric.kind == "euclidean":
+        effective = "the largest log-ratio per unit of distance between any two secrets"
+    legend = _LEGEND | {"effective_epsilon": effective}
+    return {column.heading: legend.get(column.figure) for column in shown}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.errors import InputError, SizeError
-from mechdesign.mechanism.accuracy import round_up
+from mechdesign.mechanism.accuracy import SHARE, round_up
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.output.text_tables import Block, Note, TextTable
 from mechdesign.problem.domain import AXES
@@ -16,7 +16,7 @@ from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import file_kind
 
-MOST = 1_000_000  # reports of one document: half a gigabyte
+MAX_REPORTS = 1_000_000  # of one document: half a gigabyte
 
 
 def sample_document(
@@ -35,11 +35,11 @@ def sample_document(
     seed is drawn by the guarded scan. The document has reports, their coordinates (to a tenth of a cell), accuracy,
     unit, bits, claim and cost, and never the secret. Raises VerificationError for a mechanism that is not certified.
     """
-    if count > MOST:
-        raise SizeError(f"at most {MOST:,} reports are written at a time", field="n", value=count)
+    if count > MAX_REPORTS:
+        raise SizeError(f"at most {MAX_REPORTS:,} reports are written at a time", field="n", value=count)
     longitude, latitude = degrees
-    places = sum(place is not None for place in (at, secret, longitude))
-    if (longitude is None) != (latitude is None) or places != 1:
+    chosen = sum(place is not None for place in (at, secret, longitude))
+    if (longitude is None) != (latitude is None) or chosen != 1:
         raise InputError("one place is needed: --at X Y, --lon E --lat N, or --secret N", field="at")
     kind = file_kind(mechanism)
     sampler: Any
@@ -49,25 +49,28 @@ def sample_document(
     else:
         sampler = Sampler(mechanism=mechanism)
         domain, placed = sampler.certificate.domain, sampler.rows.report_points
+    # Degrees passed as --at would be a place near the origin of the plane, and its report a wrong one.
     if at is not None and len(at) == domain.dimension:
         refuse_degrees(domain, np.array([at]), surely=False)
     if longitude is not None and latitude is not None:
         at = place_on_earth(domain, longitude, latitude)
+    # `report` scans the whole row whatever it draws, so that its time reveals little; `sample` is for simulations.
     if isinstance(sampler, Sampler) and count == 1 and seed is None:
         drawn = sampler.report(secret, at=at)
     else:
         drawn = sampler.sample(secret, count, at=at, rng=seed)
     axes = [a for a in AXES if f"report_{a}" in drawn.coords]
     coordinates = {
-        f"report_{axis}": [round_coordinate(x, places) for x in np.ravel(drawn[f"report_{axis}"].values).tolist()]
-        for axis, places in zip(axes, identifying_digits(placed), strict=True)
+        f"report_{axis}": [round_coordinate(x, digits) for x in np.ravel(drawn[f"report_{axis}"].values).tolist()]
+        for axis, digits in zip(axes, identifying_digits(placed), strict=True)
     }
     if longitude is not None:
         assert domain.plane is not None
         east_north = np.column_stack(domain.plane.backward(placed[np.ravel(drawn.values)]))
-        to_a_tenth = domain.plane.decimals(domain.spacing)  # of a cell, or of the least distance of two places
+        # Decimals to a tenth of a cell, or of the least distance of two places: more digits would suggest accuracy.
+        decimals = domain.plane.decimals(domain.spacing)
         for name, values in zip(("report_longitude", "report_latitude"), east_north.T.tolist(), strict=True):
-            coordinates[name] = [round_coordinate(x, to_a_tenth) for x in values]
+            coordinates[name] = [round_coordinate(x, decimals) for x in values]
     return {
         "reports": np.ravel(drawn.values).tolist(),
         **coordinates,
@@ -78,7 +81,7 @@ def sample_document(
 
 
 def _radii(drawn: Any) -> list[float] | None:
-    """The radii of reports, rounded up to three digits; None where there are none."""
+    """The radii of reports, rounded up to three digits; None for mechanisms without radii."""
     if "accuracy" not in drawn.coords:
         return None
     return round_up(np.ravel(drawn["accuracy"].values))
@@ -96,4 +99,7 @@ def sample_words(document: Mapping[str, Any]) -> Iterator[Block]:
         ["report", *(name + units.get(name, unit) for name in columns)],
         [[f"{value:.15g}" if isinstance(value, float) else str(value) for value in line] for line in lines],
     )
-    yield from (Note(f"{name}: {document[name]}") for name in ("bits", "cost"))
+    if document["accuracy"] is not None:
+        yield Note(f"accuracy: the radius that holds the truth with probability {100 * SHARE:g} % under the prior")
+    yield Note(f"random bits: {document['bits']}")
+    yield Note(f"cost: {document['cost']}")

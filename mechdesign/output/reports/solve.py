@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ import numpy as np
 import xarray as xr
 
 from mechdesign.base.formatting import length, number, percent
+from mechdesign.base.units import unit_word
 from mechdesign.errors import DesignError, VerificationError
 from mechdesign.evaluation.loss import constant_loss, position_loss
 from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.mechanism.figures import relative_gap
 from mechdesign.mechanism.mechanism_file import MechanismFile, stored_domain
+from mechdesign.output.captions import readable_unit
 from mechdesign.output.sentences import (
     bound_sentence,
     error_sentence,
@@ -49,7 +52,9 @@ _UP = (
     *("effective_epsilon", "ratio", "row_ratio"),
 )
 _FORMS = {"seconds": ".1f", "peak_mb": ".0f"}
-_NAMED, _COUNTED = 5e-3, 1e-3  # probability from which a place is named, and from which it is counted
+_NAMED, _COUNTED = 5e-3, 1e-3  # probability from which a secret is named, and from which it is counted
+_LOSSES = ("loss", "lower_bound", "remapped_loss", "within_cell_error", "position_loss", "cell_lower_bound")
+_LEVELS = ("claimed_epsilon", "effective_epsilon")
 _UNPROVED = "the new mechanism does not verify and was not saved; report this problem"
 
 
@@ -110,7 +115,7 @@ class SolveReport:
     file: str | None
     fallback: Any
     diagnosis: Any
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    beside: Mapping[str, Any] = dataclass_field(default_factory=dict)
 
     @classmethod
     def of(cls, mechanism: xr.Dataset, checked: Verification, *, seconds: float, file: Path | None) -> SolveReport:
@@ -125,6 +130,7 @@ class SolveReport:
         value = loss if objective is None else objective
         is_factored = "mass" not in mechanism
         gap = remapped_gap = None
+        # A factored file stores its remapped loss: to compute it again would take its whole table.
         if is_factored:
             remapped = attrs.get("remapped_loss")
         else:
@@ -170,7 +176,7 @@ class SolveReport:
 
     def to_json(self) -> dict[str, Any]:
         hidden = ("mechanism", "verification", "beside")
-        figures = {each.name: getattr(self, each.name) for each in fields(self) if each.name not in hidden}
+        figures = {field.name: getattr(self, field.name) for field in fields(self) if field.name not in hidden}
         return {**figures, **self.beside}
 
     def words(
@@ -203,18 +209,27 @@ class SolveReport:
     def rows(self, *, verbose: bool = False) -> dict[str, str]:
         """Five figures, one a line; if `verbose` all figures and the claim."""
         stored, figures = MechanismFile.read(self.mechanism), self.to_json()
+        # The sentences above the rows state these already.
         hidden = {"certified", "chosen", "protects", "within", "factor_within"}
         if not verbose:
             hidden |= {"claim", "position_claim", "row_ratio", "peak_mb", "objective_of"}
             hidden |= {"objective", "loss"} if stored.positions is not None else set()
+        if figures["fallback"] == "none":
+            hidden.add("fallback")
         names = [name for name in figures if name not in _LAST] + [name for name in _LAST if name in figures]
         if not verbose:
-            names = [name for name in _FIRST if figures.get(name) is not None][:_ROWS]
+            names = [name for name in _FIRST if figures.get(name) is not None and name not in hidden][:_ROWS]
         words = _WORDS | {"position_loss": f"loss at {words_of(stored.domain).truths}"}
         if self.position_loss is not None and stored.positions is None:
             words |= {"loss": "loss between centres"}
+        loss_unit = readable_unit(stored.loss.unit(stored.domain.unit))
+        units = dict.fromkeys(_LOSSES, loss_unit)
+        # The bound of another objective may have another unit.
+        if self.objective_of is not None:
+            units |= {"lower_bound": "", "cell_lower_bound": ""}
+        units |= dict.fromkeys(_LEVELS, f"nats per {unit_word(stored.domain.unit)}")
         return {
-            words.get(name, name.replace("_", " ")): _figure(name, figures[name])
+            words.get(name, name.replace("_", " ")): f"{_figure(name, figures[name])} {units.get(name, '')}".rstrip()
             for name in names
             if name not in hidden and figures[name] is not None
         }
@@ -226,6 +241,7 @@ class SolveReport:
         if target is None or self.stopped in ("time", "interrupt"):
             return 0
         is_large, is_short = has_large_gap(stored, self.gap), self.stopped == "precision"
+        # A bound of 0 is true of every loss and proves nothing; of a loss of 0 it is the whole proof.
         is_unproved = not self.lower_bound and self.loss > 0 and (is_large or is_short)
         if is_large or is_short:
             reached = f"the gap is {percent(self.gap or 0.0, up=True)}"
@@ -237,7 +253,7 @@ class SolveReport:
 
 
 def _figure(name: str, value: Any) -> str:
-    """A figure of the list: losses and levels rounded up to six digits, bounds down, gaps and prices in percent."""
+    """Format a figure: losses and levels rounded up to six digits, bounds down, gaps and prices in percent."""
     if name in _FORMS:
         return format(value, _FORMS[name])
     if name in ("gap", "remapped_gap", "price"):
@@ -256,23 +272,26 @@ def _price(price: float, stored: MechanismFile) -> str:
         return f"{costs} nothing."
     most = f"{costs} at most {percent(price, up=True)} of the loss"
     cell = None if stored.positions is None else stored.positions.advised_cell(stored.problem_metric, price)
+    if cell is None:
+        return f"{most}."
     unit = stored.domain.unit
-    return f"{most}." if cell is None else f"{most}, and about 1 % with cells of {length(cell, unit, digits=3)}."
+    size = f"{number(cell, digits=3)} times as wide" if unit == "cell" else f"of {length(cell, unit, digits=3)}"
+    return f"{most}, and about 1 % with cells {size}."
 
 
 def worst_prior(mechanism: xr.Dataset) -> str:
-    """A sentence on the worst-case prior of a minimax mechanism, from its multipliers: the likeliest places."""
+    """A sentence on the worst-case prior of a minimax mechanism: its most likely secrets."""
+    # The multipliers of the rows "loss from u <= largest loss" are the worst prior, by duality, up to their sum.
     weight, domain = mechanism["multiplier"].values, stored_domain(mechanism)
-    share = weight / weight.sum()
-    places = [
-        f"{share[u]:.0%} on {_place(domain, u)}" for u in np.argsort(-share, kind="stable")[:3] if share[u] >= _NAMED
-    ]
-    others = int((share >= _COUNTED).sum()) - len(places)
+    prior = weight / weight.sum()
+    likeliest = [u for u in np.argsort(-prior, kind="stable")[:3] if prior[u] >= _NAMED]
+    named = [f"{100 * prior[u]:.0f} % on {_secret_words(domain, u)}" for u in likeliest]
+    others = int((prior >= _COUNTED).sum()) - len(named)
     rest = f", and the rest on {others} more" if others > 0 else ""
-    return f"The worst-case prior puts {', '.join(places)}{rest}"
+    return f"The worst-case prior puts {', '.join(named)}{rest}"
 
 
-def _place(domain: Domain, secret: int) -> str:
+def _secret_words(domain: Domain, secret: int) -> str:
     if domain.kind == "nodes":
         return f"secret {secret}"
     words = ", ".join(f"{x:.4g}" for x in domain.points[secret])
@@ -292,5 +311,6 @@ def peak_memory_mb() -> float | None:
         import resource
     except ImportError:
         return None
+    # ru_maxrss is in bytes on macOS and in units of 1,024 bytes on Linux.
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / 1e6 if sys.platform == "darwin" else peak * 1024 / 1e6

@@ -11,6 +11,7 @@ from mechdesign.base.formatting import number
 from mechdesign.base.registry import Role
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.mechanism.mechanism_file import MechanismFile
+from mechdesign.output.captions import readable_unit
 from mechdesign.output.sentences import (
     bound_sentence,
     error_sentence,
@@ -58,18 +59,23 @@ def verification_words(
     else:
         yield f"Not certified: {result.reasons[0]}."
     worst = result.worst
+    # None: the file has no bound, or its proof was not asked for. A refused bound does not refuse the claim.
     bound = {None: "not checked", True: "follows from its multipliers", False: "refused"}[result.lower_bound_checked]
     why, rows = result.lower_bound_reason, result.row_ratio is not None
     yield {
         "violations": result.violations,
-        "rebuilt from": result.rebuilt,
-        "any position": None if result.position_claim is None else f"{result.position_breaches} inequalities broken",
+        "edges from": result.rebuilt,
+        "claim of any positions": None
+        if result.position_claim is None
+        else f"{result.position_breaches} inequalities broken",
         "ratio": None if result.ratio is None else number(result.ratio, up=True, digits=9),
         "ratio of rows": number(result.row_ratio or 0.0, up=True, digits=9) if rows and verbose else None,
-        "worst": f"report {worst['report']}, secret {worst['secret']} versus {worst['other']}"
+        "closest to claim": f"report {worst['report']}, secret {worst['secret']} versus {worst['other']}"
         if worst is not None and (verbose or not rows)
         else None,
-        "expected loss": number(result.expected_loss, up=True, digits=9) if result.expected_loss is not None else None,
+        "expected loss": None
+        if result.expected_loss is None
+        else f"{number(result.expected_loss, up=True, digits=9)} {_loss_unit(stored)}".rstrip(),
         "lower bound": f"{bound}: {why}" if why else bound if result.lower_bound_checked else None,
         **{_WINDOWS.get(words, words): _window(cost) for words, cost in (result.windows or {}).items()},
         "sha256sum": result.sha256,
@@ -80,8 +86,14 @@ def verification_words(
     yield from ({"another reason": reason} for reason in result.reasons[1:])
 
 
+def _loss_unit(stored: MechanismFile | None) -> str:
+    """The unit of losses; "" for a file that is not certified, whose unit was not checked."""
+    return "" if stored is None else readable_unit(stored.loss.unit(stored.domain.unit))
+
+
 def _window(cost: Mapping[str, Any]) -> str:
     """The maximum cost of a window, and how it is proved."""
+    # Small designs are proved twice: by the rule's own limit, and by enumerating all transcripts of two windows.
     count = cost["transcripts"]
     proof = "by the rule" if count is None else f"by the rule, and on all {count} transcripts of two windows"
     return f"at most {float(Fraction(cost['worst'])):.12g} times the metric, {proof}"
@@ -89,7 +101,8 @@ def _window(cost: Mapping[str, Any]) -> str:
 
 def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: bool = False) -> Iterator[Block]:
     """The verdict of an audit, its findings, and the loss of the repaired table; the metric if `verbose`."""
-    at, zeros, sums, infinite = result.worst, result.zeros, result.row_sums, result.ratio is None
+    worst, zeros, sums, infinite = result.worst, result.zeros, result.row_sums, result.ratio is None
+    unit = readable_unit(result.loss_unit)
     if infinite:
         why = "a report is possible from one secret and impossible from another"
         yield f"The table is not private at any scale of the metric: {why}."
@@ -97,23 +110,23 @@ def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: b
         yield f"The table breaks the claim: it is private at {result.ratio:.4g} times the metric."
     else:
         yield f"The table is private as claimed, at {result.ratio:.4g} times the metric."
-    by = f"{sums['smallest']:.9g} to {sums['largest']:.9g}"
-    divided = f"; every row was divided by its sum, {by}" if result.divided else ""
+    divided = f"every row was divided by its sum, {sums['smallest']:.9g} to {sums['largest']:.9g}"
+    deviation = f"row {sums['row']:.0f} is off by {sums['largest_deviation']:.3g}"
     yield {
         "verdict": f"{result.verdict} ({result.breaches} inequalities broken, in exact integers)",
         "claimed eps": _level(result, result.claimed_epsilon),
         "effective eps": _level(result, result.effective_epsilon),
         "ratio": "infinite: a zero meets a positive probability" if infinite else f"{result.ratio:.6g}",
-        "without zeros": f"{result.finite_epsilon:.6g}",
-        "worst": f"report {at['report']}: {at['probability']:.6g} from secret {at['secret']}, "
-        f"{at['other_probability']:.6g} from {at['other']}, {at['distance']:.6g} nats apart",
-        "zeros": f"{zeros['entries']} entries, {zeros['mixed_columns']} columns with zeros and others, "
+        "ratio without zeros": f"{result.finite_epsilon:.6g}",
+        "worst": f"report {worst['report']}: {worst['probability']:.6g} from secret {worst['secret']}, "
+        f"{worst['other_probability']:.6g} from {worst['other']}, {worst['distance']:.6g} nats apart",
+        "zeros": f"{zeros['entries']} entries, {zeros['mixed_columns']} columns with zeros and other entries, "
         f"{zeros['empty_columns']} columns of zeros",
-        "row sums": f"counts, divided by their sums, {by}"
+        "row sums": f"counts: {divided}"
         if result.divided == "counts"
-        else f"row {sums['row']:.0f} is off by {sums['largest_deviation']:.3g}{divided}",
-        "loss": None if result.loss is None else f"{result.loss:.9g} {result.loss_unit}, {result.prior} prior",
-        "repaired loss": None if repaired is None else f"{repaired['loss']:.9g} {result.loss_unit}",
+        else deviation + (f"; {divided}" if result.divided else ""),
+        "loss": None if result.loss is None else f"{result.loss:.9g} {unit}".rstrip() + f" ({result.prior} prior)",
+        "repaired loss": None if repaired is None else f"{repaired['loss']:.9g} {unit}".rstrip(),
         "file": None if repaired is None else repaired["file"],
         "metric": result.metric if verbose else None,
     }
