@@ -12,7 +12,7 @@ from mechdesign.closed_forms.geometric import geometric_mechanism as geometric
 from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism as planar_laplace
 from mechdesign.closed_forms.randomized_response import randomized_response_mechanism as randomized_response
 from mechdesign.closed_forms.table import BASELINES, FREQUENCY_ORACLES
-from mechdesign.verification.audit import repaired
+from mechdesign.verification.audit import repair_table
 
 __all__ = [
     "BASELINES",
@@ -23,5 +23,5 @@ __all__ = [
     "geometric",
     "planar_laplace",
     "randomized_response",
-    "repaired",
+    "repair_table",
 ]

@@ -19,7 +19,7 @@ print(md.audit(mine, problem))
 # %%
 # The smallest change that keeps the claim is certified, and compared with the optimum.
 
-repaired = md.baselines.repaired(mine, problem)
+repaired = md.baselines.repair_table(mine, problem)
 optimal = md.solve(problem)
 for name, mechanism in [("repaired", repaired), ("optimal", optimal)]:
     print(f"{name:9} {mechanism.attrs['expected_loss']:.1f} m off, certified: {md.verify(mechanism).certified}")

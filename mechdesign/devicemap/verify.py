@@ -38,7 +38,7 @@ def check_device_map(
     return Verification(
         violations=bad,
         claim=device_map.claim,
-        rebuilt=OF_A_MAP,
+        edge_source=OF_A_MAP,
         ratio=ratio,
         worst=worst_edge(factors, edges, words, np.arange(factors.size)),
         expected_loss=None,

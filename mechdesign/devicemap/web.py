@@ -89,7 +89,7 @@ def _facts(device_map: DeviceMap, checked: Verification, content: bytes) -> dict
     figures = {
         "ratio": (checked.ratio, "of the claim"),
         "violations": (checked.violations, ""),
-        "rebuilt": (checked.rebuilt, ""),
+        "rebuilt": (checked.edge_source, ""),
         "worst": (checked.worst, ""),
     }
     return identity | {

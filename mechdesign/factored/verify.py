@@ -55,7 +55,7 @@ def check_factored(
     return Verification(
         violations=proof.violations,
         claim=stored.claim,
-        rebuilt=stored.edge_source,
+        edge_source=stored.edge_source,
         ratio=value,
         worst=worst_edge(factors, edges, rows.row_sum, mechanism["target"].values),
         expected_loss=figures.loss,

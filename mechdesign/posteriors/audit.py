@@ -2,7 +2,7 @@
 
     share(y) = max over discs B of sum_{u in B} p(u) P(y|u) / sum_u p(u) P(y|u)
 
-Figures are of floating point, to ten digits, for one report.
+Figures are doubles, correct to ten digits, and hold for one report.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Role
@@ -29,7 +30,8 @@ from mechdesign.posteriors.discs import Centres
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import Shape
 
-_HALF, _SELDOM = 0.5, 0.99  # of all reports
+_MEDIAN, _ONE_IN_HUNDRED = 0.5, 0.99  # shares of all reports, from the least revealing on
+_LIKELY = 0.5  # a share of the posterior above it names one disc as likelier than all else
 
 
 class RuleDiscAuditor(Protocol):
@@ -54,7 +56,7 @@ RULE_DISC_AUDITOR: Role[RuleDiscAuditor] = Role("discs")
 
 @dataclass(frozen=True, kw_only=True)
 class DiscAudit(FrozenRecord):
-    """Largest shares of the posterior in one disc: of half of all reports, 99 %, all; above_half: P(share > 1/2)."""
+    """Shares of the posterior in one disc: before a report, quantiles over reports, and above_half, P(share > 1/2)."""
 
     radius: float
     unit: str
@@ -72,21 +74,20 @@ class DiscAudit(FrozenRecord):
     many: str
 
     @classmethod
-    def of(
-        cls, discs: DiscKind, *, before: float, chance: NDArray[np.float64], share: NDArray[np.float64]
-    ) -> DiscAudit:
+    def of(cls, discs: DiscKind, *, before: float, chance: Vector, share: Vector) -> DiscAudit:
         possible = chance > 0
         chance, share = chance[possible] / chance[possible].sum(), share[possible]
         order = np.argsort(share, kind="stable")
-        # Rounding may leave the last cumulated chance below 0.99.
-        reached = np.minimum(np.searchsorted(np.cumsum(chance[order]), [_HALF, _SELDOM]), len(order) - 1)
+        # Rounding may leave the last cumulated chance below 0.99, and the index found beyond the last report.
+        cumulated = np.cumsum(chance[order])
+        quantile = np.minimum(np.searchsorted(cumulated, [_MEDIAN, _ONE_IN_HUNDRED]), len(order) - 1)
         return cls(
             **asdict(discs),
             before=float(before),
-            median=float(share[order][reached[0]]),
-            one_in_hundred=float(share[order][reached[1]]),
+            median=float(share[order][quantile[0]]),
+            one_in_hundred=float(share[order][quantile[1]]),
             worst=float(share.max()),
-            above_half=float(chance[share > _HALF].sum()),
+            above_half=float(chance[share > _LIKELY].sum()),
             reports=len(order),
         )
 
@@ -98,7 +99,7 @@ class DiscAudit(FrozenRecord):
 def audit_discs(
     table: ArrayLike, domain: Domain, people: ArrayLike, radius: float, *, centres: Centres | None = None
 ) -> DiscAudit:
-    """The audit of a table (n, m) of probabilities, counts or masses, with `people` (n,), of any sum, at the places."""
+    """Audit a table (n, m) of probabilities, counts or masses, with `people` (n,), of any sum, at the places."""
     rows, weight = as_numbers(table, "table", domain.points), as_numbers(people, "people", domain.points)
     if rows.ndim != 2 or len(rows) != domain.size:
         raise InputError(f"must have a row for each of {domain.size} places", field="table", value=rows.shape)
@@ -115,10 +116,11 @@ def audit_mechanism_discs(
     *,
     centres: Centres | None = None,
 ) -> list[DiscAudit]:
-    """The audits of a mechanism by radius, with people (n,) at centres of cells, by default its prior."""
+    """Audit a mechanism for each radius, with people (n,) at the places, by default its prior."""
     stored = MechanismFile.read(mechanism)
     weight = np.asarray(mechanism["prior"].values if people is None else people, float)
     if stored.is_factored and stored.factors.columns is None:
+        # A large map has no table in memory: its columns come in blocks, each over the places that it can come from.
         _check_people(weight, stored.domain)
         rows: Any = rows_of(mechanism)
         return [_audit(rows.column_blocks(), weight, *disc_sums(stored.domain, radius, centres)) for radius in radii]
@@ -127,7 +129,7 @@ def audit_mechanism_discs(
     return [audit_discs(table, stored.domain, weight, radius, centres=centres) for radius in radii]
 
 
-def _check_people(weight: NDArray[np.float64], domain: Domain) -> None:
+def _check_people(weight: Vector, domain: Domain) -> None:
     if weight.shape != (domain.size,):
         raise InputError(f"must be one number for each of {domain.size} places", field="people", value=weight.shape)
     wrong = ~((weight >= 0) & (weight < np.inf))
@@ -137,13 +139,14 @@ def _check_people(weight: NDArray[np.float64], domain: Domain) -> None:
 
 
 def _audit(
-    blocks: Iterable[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]],
-    weight: NDArray[np.float64],
+    blocks: Iterable[tuple[Indices, Indices, Matrix]],
+    weight: Vector,
     discs: DiscKind,
     largest: LargestSums,
 ) -> DiscAudit:
     chances, shares = [], []
     for _, places, columns in blocks:
+        # p(u) P(y|u), whose column sums are the chances of the reports: the two sums of the module docstring.
         joint = weight[places, None] * columns
         chance = joint.sum(axis=0)
         chances.append(chance)

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import MaskMatrix, Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.closed_forms.planar_laplace import laplace_clamped
@@ -106,7 +106,7 @@ class BlockSearch:
         self.all_cut, self.cut = True, np.ones(self.cut.shape, np.bool_)
         self.distance = np.minimum(self.pricer.distance, OPTIONS.scale)
 
-    def next_rows(self, table: NDArray[np.float64]) -> RowNumbers:
+    def next_rows(self, table: Matrix) -> RowNumbers:
         return self.limits.most_exceeded(table, OPTIONS.added_sets, -self.tighter / 4)
 
     def add_rows(self, rows: RowNumbers) -> None:
@@ -167,9 +167,9 @@ class BlockSearch:
         for row, report in enumerate(self.rows[:, 0]):
             first, last = restricted.first[report : report + 2]
             weights = entries[row] * np.exp(-restricted.distance[report])
-            joined = np.bincount(restricted.component[report], weights, last - first)
-            self.sizes[row] = max(float(np.abs(joined).max()), 1e-300)
-            data.append(joined / self.sizes[row])
+            coefficients = np.bincount(restricted.component[report], weights, last - first)
+            self.sizes[row] = max(float(np.abs(coefficients).max()), 1e-300)
+            data.append(coefficients / self.sizes[row])
             columns.append(np.arange(first, last))
             ends.append(ends[-1] + int(last - first))
         if not data:
@@ -177,7 +177,7 @@ class BlockSearch:
         shape = len(self.rows), restricted.variables
         return sp.csr_array((np.concatenate(data), np.concatenate(columns), np.asarray(ends)), shape=shape)
 
-    def _record_bound(self, table: NDArray[np.float64], point: InteriorPoint, scale: float) -> NDArray[np.bool_]:
+    def _record_bound(self, table: Matrix, point: InteriorPoint, scale: float) -> MaskMatrix:
         """Price the multipliers folded into the cost and record the best bound; return the useful cuts (m, n)."""
         multipliers = point.side / scale / self.sizes
         # Multipliers of inequalities are not negative. Dropping the others leaves a valid bound.
@@ -211,7 +211,7 @@ class BlockSearch:
             with contextlib.suppress(DesignError):
                 self._try_table(table)
 
-    def _try_table(self, table: NDArray[np.float64]) -> None:
+    def _try_table(self, table: Matrix) -> None:
         problem = self.program.problem
         lifted = self.limits.lift_columns(np.maximum(table, 0.0), self.tighter / 2)
         mass = repair(lifted, problem.edges, self.cost)
@@ -227,7 +227,7 @@ class BlockSearch:
         self.incumbent.try_table(Certified(mass, np.zeros(0), total_cost(mass, self.cost)))
 
     def design(self, stopped: Stop) -> SolveResult:
-        """The best table and its bound, 0 without one. Raises: SolverError without a table."""
+        """The best table and its bound, 0 without one; SolverError without a table."""
         incumbent, bound = self.incumbent, self.incumbent.bound
         if incumbent.mass is None:
             raise SolverError("stopped before any table was certified: allow more time", field="time_limit")
@@ -244,7 +244,7 @@ class BlockSearch:
         )
 
 
-def design_fields(limits: ProgramRows, rows: RowNumbers, multipliers: NDArray[np.float64]) -> dict[str, Any]:
+def design_fields(limits: ProgramRows, rows: RowNumbers, multipliers: Vector) -> dict[str, Any]:
     """The fields of a `SolveResult` for rows with multipliers (k,)."""
     variables, merged = limits.file_fields(rows, multipliers)
     return {"row_variables": {name: values for name, values in variables.items() if len(values)}, "multipliers": merged}

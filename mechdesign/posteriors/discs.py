@@ -1,13 +1,12 @@
 """Discs: the sets of cells, or of places, whose centres one disc of a given radius contains.
 
-Discs anywhere: two or more points fit into a disc of radius R exactly if the discs of radius R about them meet. Then
-their common part has a corner, where two of these circles cross. So every set in a disc is part of one in a disc
-centred at a crossing of two circles. On a lattice discs are translates of a few shapes.
-
-A limit on the share of a set holds for its parts, but a limit on the multiple of its people needs every set in a disc.
-The circles cut the plane into faces, and all discs centred in one face contain the same points. Each face has a
-crossing at its border, unless it is the disc about a lone point. A disc that moves off a crossing in some direction
-contains those points on its circle that lie on that side.
+1. Discs anywhere. Two or more points fit into a disc of radius R exactly if the discs of radius R about them meet. Then
+   their common part has a corner, where two of these circles cross. So every set in a disc is part of one in a disc
+   centred at a crossing of two circles. On a lattice discs are translates of a few shapes.
+2. Parts. A limit on the share of a set holds for its parts, but a limit on the multiple of its people needs every set
+   in a disc. The circles cut the plane into faces, and all discs centred in one face contain the same points. Each face
+   has a crossing at its border, unless it is the disc about a lone point. A disc that moves off a crossing in some
+   direction contains those points on its circle that lie on that side.
 
 Lengths are doubles. A centre counts as inside up to R (1 + 2^-40), far beyond their rounding, so that no disc of radius
 R contains more than a listed set. A verifier finds the same sets unless a length is that close to R.
@@ -21,8 +20,8 @@ from typing import Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, IntegerMatrix, Mask, Matrix, Points, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.validation import check_positive
 from mechdesign.errors import InputError
@@ -71,15 +70,13 @@ def cells_of_area(domain: Domain, radius: float) -> int:
     return math.floor(min(cells, domain.size))
 
 
-def largest_sums(values: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+def largest_sums(values: Matrix, count: int) -> Vector:
     """The sum of the `count` largest values (m,) of each column (n, m)."""
     rest = max(len(values) - count, 0)
     return np.asarray(np.partition(values, rest, axis=0)[rest:].sum(axis=0))
 
 
-def disc_shapes(
-    cell: tuple[float, ...], radius: float, centres: Listed, *, every: bool = False
-) -> list[NDArray[np.int64]]:
+def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed, *, every: bool = False) -> list[IntegerMatrix]:
     """The shapes (s, axes) of discs on a lattice, as steps from a corner; only the largest, unless `every` is True."""
     side, wide = np.asarray(cell), radius * WIDER
     steps = _steps_around(side, (2 if centres == "anywhere" else 1) * wide, radius)
@@ -87,21 +84,21 @@ def disc_shapes(
     distance = np.sqrt((places**2).sum(axis=1))
     if centres == "places":
         return [steps[distance <= wide]]
-    found: dict[bytes, NDArray[np.int64]] = {}
-    # Every set in a disc is part of one in a disc centred at a crossing (module docstring); translated to a corner,
+    by_content: dict[bytes, IntegerMatrix] = {}
+    # (1): discs centred at crossings suffice, and with `every` those that move off them (2). Translated to a corner,
     # equal shapes are one.
     for crossing in _crossings(places[distance <= 2 * wide], wide, every=every):
         insides = _faces(places - crossing, wide) if every else [_within(places - crossing, wide)]
         for inside in insides:
             shape = steps[inside] - steps[inside].min(axis=0)
-            found.setdefault(shape.tobytes(), shape)
-    shapes = sorted(found.values(), key=len, reverse=True)
+            by_content.setdefault(shape.tobytes(), shape)
+    shapes = sorted(by_content.values(), key=len, reverse=True)
     if every:
         return shapes
     return shapes[:1] if len(side) == 1 else _largest_shapes(shapes)
 
 
-def _steps_around(side: NDArray[np.float64], reach: float, radius: float) -> NDArray[np.int64]:
+def _steps_around(side: Vector, reach: float, radius: float) -> IntegerMatrix:
     span = np.minimum(reach / side, 8 * MAX_STEPS)
     # Compared as doubles, before conversion: the radius of an untrusted file can overflow integers.
     if np.prod(2 * span + 1) > 8 * MAX_STEPS:
@@ -112,7 +109,7 @@ def _steps_around(side: NDArray[np.float64], reach: float, radius: float) -> NDA
     return np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")], axis=1)
 
 
-def _crossings(places: NDArray[np.float64], wide: float, *, every: bool) -> list[NDArray[np.float64]]:
+def _crossings(places: Points, wide: float, *, every: bool) -> list[Vector]:
     """Where the circle about the origin crosses those about places (k, axes); on one axis the ends of intervals."""
     middles = list(places / 2)
     if places.shape[1] == 2:
@@ -122,14 +119,15 @@ def _crossings(places: NDArray[np.float64], wide: float, *, every: bool) -> list
     return [np.array([sign * wide]) for sign in (-1, 1)] if every else middles
 
 
-def _largest_shapes(shapes: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+def _largest_shapes(shapes: list[IntegerMatrix]) -> list[IntegerMatrix]:
     from scipy.signal import correlate  # takes a second to import
 
     masks = [np.zeros(shape.max(axis=0) + 1) for shape in shapes]
     for mask, shape in zip(masks, shapes, strict=True):
         mask[tuple(shape.T)] = 1
 
-    def is_part(size: int, mask: NDArray[np.float64], other: NDArray[np.float64]) -> bool:
+    def is_part(size: int, mask: Floats, other: Floats) -> bool:
+        # The correlation counts common cells for every shift: all of them at one shift make a part of a larger shape.
         return other.sum() > size and correlate(other, mask, method="direct").max() > size - 0.5
 
     return [
@@ -139,40 +137,42 @@ def _largest_shapes(shapes: list[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
     ]
 
 
-def _within(away: NDArray[np.float64], wide: float) -> NDArray[np.bool_]:
-    return np.asarray(np.sqrt((away**2).sum(axis=1)) <= wide * WIDER)
+def _within(offsets: Points, wide: float) -> Mask:
+    return np.asarray(np.sqrt((offsets**2).sum(axis=1)) <= wide * WIDER)
 
 
-def _faces(away: NDArray[np.float64], wide: float) -> Iterator[NDArray[np.bool_]]:
-    """The points (k,) at `away` (k, axes) from a crossing in the disc there, and in discs of the faces around it."""
-    within = _within(away, wide)
-    on = within & (np.sqrt((away**2).sum(axis=1)) >= wide * (1 - _ON_CIRCLE))
-    if away.shape[1] == 1:
-        ways = np.array([[-1.0], [1.0]])
+def _faces(offsets: Points, wide: float) -> Iterator[Mask]:
+    """Yield the points (k,) in the disc at a crossing, and in discs of the faces around it; offsets from there."""
+    within = _within(offsets, wide)
+    on_circle = within & (np.sqrt((offsets**2).sum(axis=1)) >= wide * (1 - _ON_CIRCLE))
+    if offsets.shape[1] == 1:
+        directions = np.array([[-1.0], [1.0]])
     else:
-        across = np.sort(np.arctan2(away[on, 1], away[on, 0])[:, None] + [-np.pi / 2, np.pi / 2], axis=None)
+        angles = np.arctan2(offsets[on_circle, 1], offsets[on_circle, 0])
+        across = np.sort(angles[:, None] + [-np.pi / 2, np.pi / 2], axis=None)
         # Between two such angles every direction keeps the same points on the circle: one direction each suffices.
         turns = np.unique(np.round(across % (2 * np.pi), 9))
         between = (turns + np.append(turns[1:], turns[:1] + 2 * np.pi)) / 2
-        ways = np.stack([np.cos(between), np.sin(between)], axis=1)
-    # A disc that moves a way off the crossing loses the points of its circle that lie behind.
-    for inside in [within, *(within & ~(on & (away @ way <= 0)) for way in ways)]:
+        directions = np.stack([np.cos(between), np.sin(between)], axis=1)
+    # (2): a disc that moves off the crossing loses the points of its circle that lie behind.
+    for inside in [within, *(within & ~(on_circle & (offsets @ direction <= 0)) for direction in directions)]:
         if inside.any():
             yield inside
 
 
-def _translates(domain: Domain, shapes: list[NDArray[np.int64]]) -> sp.csr_array:
+def _translates(domain: Domain, shapes: list[IntegerMatrix]) -> sp.csr_array:
     assert domain.shape is not None
     rows, columns, count = [], [], 0
     lattice = np.asarray(domain.shape)
     for shape in shapes:
         low, high = shape.min(axis=0), shape.max(axis=0)
+        # Also corners beyond the lattice: a disc at the border contains part of a shape.
         starts = [np.arange(-b, k - a) for a, b, k in zip(low, high, lattice, strict=True)]
         corner = np.stack([axis.ravel() for axis in np.meshgrid(*starts, indexing="ij")], axis=1)
         for step in shape:
-            at = corner + step
-            inside = np.flatnonzero(((at >= 0) & (at < lattice)).all(axis=1))
-            place = domain.lookup[tuple(at[inside].T)]
+            cells = corner + step
+            inside = np.flatnonzero(((cells >= 0) & (cells < lattice)).all(axis=1))
+            place = domain.lookup[tuple(cells[inside].T)]
             rows.append(count + inside[place >= 0])
             columns.append(place[place >= 0])
         count += len(corner)
@@ -182,9 +182,11 @@ def _translates(domain: Domain, shapes: list[NDArray[np.int64]]) -> sp.csr_array
 
 def _distinct(sets: sp.csr_array, *, every: bool = False) -> sp.csr_array:
     sets.sort_indices()
-    first = {sets.indices[a:b].tobytes(): k for k, (a, b) in enumerate(zip(sets.indptr, sets.indptr[1:], strict=False))}
-    first.pop(b"", None)
-    sets = sets[np.sort(list(first.values()))]
+    numbers = {
+        sets.indices[a:b].tobytes(): k for k, (a, b) in enumerate(zip(sets.indptr, sets.indptr[1:], strict=False))
+    }
+    numbers.pop(b"", None)
+    sets = sets[np.sort(list(numbers.values()))]
     if every or sets.shape[0] > _MAX_COMPARED:
         return sets
     # common counts the places of two sets: a set is part of a larger one if it shares all of its own.

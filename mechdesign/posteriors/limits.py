@@ -43,8 +43,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices
 from mechdesign.base.json_fields import check_keys
 from mechdesign.base.labels import values_in_place_order
 from mechdesign.base.validation import check_positive
@@ -69,7 +70,7 @@ _WIDEST = 1e150  # of a radius in a file: its square is a number
 
 @dataclass(frozen=True, kw_only=True)
 class DiscConstraint(ClaimedLimit):
-    """A limit on the posterior in discs; `PosteriorCap` describes the fields."""
+    """A limit on the posterior in discs, with the fields of `PosteriorCap`."""
 
     radius: float
     people: ArrayLike | None = None
@@ -88,20 +89,20 @@ class DiscConstraint(ClaimedLimit):
         """The kind of limit, "share" or "factor", and its value."""
 
     @abstractmethod
-    def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
+    def limits(self, inside: Indices, total: int) -> list[Fraction]:
         """c_B of discs with `inside` persons (k,) of `total`."""
 
     @abstractmethod
-    def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
+    def for_rounded_counts(self, persons: Indices, spread: Fraction) -> Self:
         """The stricter limit under rounded counts that implies this one under the exact counts (persons.py)."""
 
     def for_problem(self, problem: DesignProblem) -> Self:
         people = problem.prior_array if self.people is None else self.people
         persons, spread = whole_persons(people, problem.domain.size)
-        return replace(self, people=persons) if spread == 1 else self.lowered(persons, spread)
+        return replace(self, people=persons) if spread == 1 else self.for_rounded_counts(persons, spread)
 
     def caps(self, problem: DesignProblem) -> list[Caps]:
-        """The rows for each prior. Raises: InfeasibleError if a constant report breaks one."""
+        """The rows for each prior; InfeasibleError if a constant report breaks one."""
         if self.centres == "area":
             cells = cells_of_area(problem.domain, self.radius)
         else:
@@ -119,10 +120,10 @@ class DiscConstraint(ClaimedLimit):
                 raise self._infeasible(problem.domain, rows[-1])
         return rows
 
-    def _disc_caps(self, name: str, persons: NDArray[np.int64], sets: sp.csr_array) -> DiscCaps:
+    def _disc_caps(self, name: str, persons: Indices, sets: sp.csr_array) -> DiscCaps:
         inside = np.asarray(sets @ persons)
         limits = self.limits(inside, int(persons.sum()))
-        # Limits of 1 or more hold for any table, and so do those of empty discs.
+        # Limits of 1 or more hold for any table, and so do those of empty discs. A factor has both kinds.
         binding = [k for k, limit in enumerate(limits) if limit < 1 and inside[k] > 0]
         return DiscCaps(
             persons=persons, name=name, sets=sets[np.array(binding, int)], limits=[limits[k] for k in binding]
@@ -133,13 +134,13 @@ class DiscConstraint(ClaimedLimit):
         if isinstance(caps, AreaCaps):
             share, limit = float(caps.shares(caps.prior[:, None])[0]), float(caps.limit)
             cells = f"{caps.cells} {words_of(domain).many}"
-            where = f"{cells}, no larger together than a disc of {self.radius:g}{unit}, contain"
+            where = f"{cells}, no larger together than a disc of radius {self.radius:g}{unit}, contain"
         else:
             assert isinstance(caps, DiscCaps)
             disc = int(np.argmax(caps.prior_inside - caps.limit))
             share, limit = float(caps.prior_inside[disc]), float(caps.limit[disc])
-            at = ", ".join(f"{x:.6g}" for x in domain.points[caps.sets[[disc]].indices].mean(axis=0))
-            where = f"the {disc_phrase(shape_of(domain), f'{self.radius:g}{unit}')} about ({at}) contains"
+            middle = ", ".join(f"{x:.6g}" for x in domain.points[caps.sets[[disc]].indices].mean(axis=0))
+            where = f"the {disc_phrase(shape_of(domain), f'{self.radius:g}{unit}')} about ({middle}) contains"
         return InfeasibleError(
             f"{caps.name}: {where} {100 * share:.4g} % of the people before any report; no mechanism can have "
             "a smaller limit",
@@ -158,7 +159,7 @@ class DiscConstraint(ClaimedLimit):
 
     @classmethod
     def from_file(cls, description: Mapping[str, Any]) -> Self:
-        """Read a limit. Raises: InputError if it breaks a rule of the module docstring."""
+        """Read a limit; InputError if it breaks a rule of the module docstring."""
         known = check_keys(dict(description), "constraints", [field.name for field in fields(cls)])
         radius, people = known["radius"], known["people"]
         # Types are compared exactly: True is an int in Python, but another reader would refuse or misread it.
@@ -193,7 +194,8 @@ class PosteriorCap(DiscConstraint):
     radius : float
         In units of length.
     people : (n,) or (k, n) array
-        People by place, by one count or by k; by default the prior. Rounding of fractions lowers the limit.
+        Number of people at each place, from one count or from k; by default the prior. Rounding of fractions lowers
+        the limit.
     centres : {"anywhere", "places", "area"}
         Where discs may be centred; "area" for any cells that are together no larger than a disc.
     share, wrong_by : Fraction, float or str
@@ -232,20 +234,20 @@ class PosteriorCap(DiscConstraint):
         return Fraction(self.wrong_by)
 
     @property
-    def designed(self) -> Fraction:
-        """The share under the numbers themselves that keeps it under all others, denominator below 2^16."""
+    def design_share(self) -> Fraction:
+        """The share under the counts themselves that implies `share` under all others, denominator below 2^16."""
         # Fact 2: one count may be too high and another too low, so that ratios of counts are off by the square.
         return share_to_design(self.exact, self.wrong**2)
 
     @property
     def exact_limit(self) -> tuple[str, Fraction]:
-        return "share", self.designed
+        return "share", self.design_share
 
-    def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
+    def for_rounded_counts(self, persons: Indices, spread: Fraction) -> Self:
         return replace(self, people=persons, share=share_to_design(self.exact, spread))
 
-    def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
-        return [self.designed] * len(inside)
+    def limits(self, inside: Indices, total: int) -> list[Fraction]:
+        return [self.design_share] * len(inside)
 
     def sentence(self, domain: Domain) -> str:
         return cap_sentence(self, domain)
@@ -288,11 +290,11 @@ class PosteriorLift(DiscConstraint):
     def exact_limit(self) -> tuple[str, Fraction]:
         return "factor", Fraction(self.factor)
 
-    def lowered(self, persons: NDArray[np.int64], spread: Fraction) -> Self:
+    def for_rounded_counts(self, persons: Indices, spread: Fraction) -> Self:
         # The share after a report is up to `spread` times larger, and the share before it up to as many times smaller.
         return replace(self, people=persons, factor=fraction_below(Fraction(self.factor) / spread**2))
 
-    def limits(self, inside: NDArray[np.int64], total: int) -> list[Fraction]:
+    def limits(self, inside: Indices, total: int) -> list[Fraction]:
         return [Fraction(self.factor) * Fraction(int(count), total) for count in inside]
 
     def sentence(self, domain: Domain) -> str:

@@ -20,9 +20,9 @@ from mechdesign.errors import InputError
 from mechdesign.posteriors.shares import exact_fraction
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
+    from mechdesign.base.arrays import Vector
     from mechdesign.mechanism.mechanism_file import MechanismFile
     from mechdesign.posteriors.audit import DiscAudit
     from mechdesign.posteriors.limits import PosteriorCap
@@ -256,8 +256,8 @@ def _cap(disc: str | None, share: str | None, people: Path | None, unit: str) ->
     return PosteriorCap(radius=radii[0], share=share, centres=area or "anywhere")
 
 
-def _people(path: Path | None, at: DesignProblem | MechanismFile, inputs: InputOptions) -> NDArray[np.float64] | None:
-    return replace(inputs, people=path).people_of(at.domain)
+def _people(path: Path | None, source: DesignProblem | MechanismFile, inputs: InputOptions) -> Vector | None:
+    return replace(inputs, people=path).people_of(source.domain)
 
 
 def _check_people(disc: str | None, people: Path | None) -> None:

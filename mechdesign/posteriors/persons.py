@@ -4,9 +4,9 @@ Limits on discs are proved in integers (rows.py), and only proportions of people
 they are rounded. Fractions of one small denominator get the least integer multiple, other counts a sum of almost 2^32.
 A count above 0 never becomes 0. Rounded counts N of counts p have
 
-    spread = max_u (N/p) / min_u (N/p),
+    spread = max_u (N/p) / min_u (N/p).                                                                         (1)
 
-and the posterior under p differs from that of N as if N were wrong (limits.py, fact 2, r = spread).
+A limit under N holds under p as if N were wrong counts (limits.py, fact 2, with r = spread).
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arrays import Indices, IntegerMatrix, Vector
 from mechdesign.errors import InputError
 
 MAX_PERSONS = 2**32  # all of them together are fewer: sums with halves of 31 bits stay below 2^63
-_MAX_DENOMINATOR = (
-    10_000  # largest denominator of a count that is recognised: of people spread evenly over so many cells
-)
+# Largest denominator of a count that is recognised, such as of people spread evenly over as many cells; a guess.
+_MAX_DENOMINATOR = 10_000
 _EXACT = 2.0**-40  # relative rounding of a density times the area of a cell
 _MAX_SPREAD = Fraction(5, 4)  # spread of rounded counts: a share of 60 % would become 55 %
 
 
-def whole_persons(people: ArrayLike, size: int) -> tuple[NDArray[np.int64], Fraction]:
+def whole_persons(people: ArrayLike, size: int) -> tuple[IntegerMatrix, Fraction]:
     """Whole persons (priors, size) proportional to counts (size,) or (priors, size), and the largest spread."""
     counts = np.atleast_2d(np.asarray(people))
     if counts.ndim != 2 or counts.shape[1] != size or not len(counts):
@@ -45,7 +45,7 @@ def whole_persons(people: ArrayLike, size: int) -> tuple[NDArray[np.int64], Frac
     return np.stack([row for row, _ in rows]), max(spread for _, spread in rows)
 
 
-def _check_integers(counts: NDArray[np.integer]) -> NDArray[np.int64]:
+def _check_integers(counts: NDArray[np.integer]) -> IntegerMatrix:
     if counts.min() < 0 or int(counts.max()) >= MAX_PERSONS:
         value = f"{counts.min()} to {counts.max()}"
         raise InputError("must be from 0 to 2^32 - 1 at a place", field="people", value=value)
@@ -57,28 +57,30 @@ def _check_integers(counts: NDArray[np.integer]) -> NDArray[np.int64]:
     return counts.astype(np.int64)
 
 
-def _scale_to_persons(counts: NDArray[np.float64]) -> tuple[NDArray[np.int64], Fraction]:
-    counts = counts / counts.max()  # sums of large counts are numbers
+def _scale_to_persons(counts: Vector) -> tuple[Indices, Fraction]:
+    counts = counts / counts.max()  # else a sum of large counts could be infinite
     living = counts > 0
     # Fractions of persons spread over cells are multiples of one another: exact, if one scale makes all of them whole.
     for unit in (counts[living].min(), counts.max()):
         whole = _exact_multiple(counts / unit)
         if whole is not None:
             return whole, Fraction(1)
+    # Rounding up adds less than one person a place, so the sum stays below 2^32.
     scale = (MAX_PERSONS - 1 - len(counts)) / counts.sum()
     whole = np.where(living, np.maximum(np.rint(scale * counts), 1), 0).astype(np.int64)
-    # spread of the module docstring; above it the limit would have to be lowered too much.
-    off = whole[living] / (scale * counts[living])
-    spread = Fraction(float(off.max() / off.min() * (1 + _EXACT)))
+    # (1), rounded up. Above _MAX_SPREAD the limit would have to be lowered too much.
+    ratio = whole[living] / (scale * counts[living])
+    spread = Fraction(float(ratio.max() / ratio.min() * (1 + _EXACT)))
     if spread > _MAX_SPREAD:
-        few = counts[living].min() / counts.sum()
+        smallest = counts[living].min() / counts.sum()
         remedy = f"raise those below {4 / MAX_PERSONS:.1g} of the sum, or set them to 0 where nobody lives"
         message = "the smallest count is too small a share of all people"
-        raise InputError(message, field="people", value=f"{few:.2g}", remedy=remedy)
+        raise InputError(message, field="people", value=f"{smallest:.2g}", remedy=remedy)
     return whole, spread
 
 
-def _exact_multiple(counts: NDArray[np.float64]) -> NDArray[np.int64] | None:
+def _exact_multiple(counts: Vector) -> Indices | None:
+    """The least integer multiple of counts, or None if it is too large or not exact."""
     total, multiple = counts.sum(), 1
     if not total < MAX_PERSONS:
         return None

@@ -23,17 +23,17 @@ def plot_discs(audits: Sequence[Mapping[str, Any]]) -> Figure:
     """The figure of audits as documents, 7 x 4.4 inches: by radius, the share of the probability in one disc."""
     figure = new_figure(figsize=(7, 4.4), layout="constrained")
     axes = figure.subplots()
-    found = sorted(audits, key=lambda audit: audit["radius"])
-    radii = [audit["radius"] for audit in found]
+    by_radius = sorted(audits, key=lambda audit: audit["radius"])
+    radii, kind = [audit["radius"] for audit in by_radius], by_radius[0]
     for name, (colour, dashes) in zip(_LABELS, LINES, strict=True):
-        shares = [100 * audit[name] for audit in found]
+        shares = [100 * audit[name] for audit in by_radius]
         axes.plot(radii, shares, color=colour, linestyle=dashes, marker="o", label=_LABELS[name])
-    # Of noise the distance of discs from a report depends on the radius: the axis says the kind alone.
-    about, exact = found[0]["about"].partition(" within ")[0], all(audit["exact"] for audit in found)
-    shape, area = found[0]["shape"], found[0]["centres"] == "area"
-    where = f"{found[0]['many']} no larger than one disc" if area else f"one {shape} {about}".strip()
+    # For noise, discs are searched up to a distance that depends on the radius: the label leaves it out.
+    about, exact = kind["about"].partition(" within ")[0], all(audit["exact"] for audit in by_radius)
+    shape, by_area = kind["shape"], kind["centres"] == "area"
+    where = f"{kind['many']} no larger than one disc" if by_area else f"one {shape} {about}".strip()
     label = f"probability in {where}{'' if exact else ', at most'}, %"
-    axes.set(xlabel=f"radius, {unit_word(found[0]['unit'])}", ylabel=label, ylim=(0, 102))
+    axes.set(xlabel=f"radius, {unit_word(kind['unit'])}", ylabel=label, ylim=(0, 102))
     axes.legend()
     figure.suptitle(f"After one report, in {where}; a second report adds to that", x=0.01, ha="left", fontsize=10)
     return figure

@@ -22,13 +22,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arrays import AnyArray, Indices, IntegerMatrix, Masses, Matrix, Unsigned, Vector
 from mechdesign.mechanism.schema import file_error
 from mechdesign.posteriors.discs import largest_sums
 from mechdesign.programs.coupled import SideRows
@@ -36,7 +37,7 @@ from mechdesign.programs.coupled import SideRows
 if TYPE_CHECKING:
     import cvxpy as cp
 
-RowNumbers = NDArray[np.int64]  # (k, 3), sorted: the report, the number of the caps, the number of the set in these
+RowNumbers = IntegerMatrix  # (k, 3), sorted: the report, the number of the caps, the number of the set in these
 _ALIKE = 2.0**-40  # relative: two sides closer than this are compared as integers
 _HALF = np.uint64(31)
 _BLOCK = 1 << 24  # sums that are compared at a time
@@ -47,12 +48,12 @@ _TINY = 1e-300  # against division by 0
 class Caps(ABC):
     """The rows of one limit under one prior, persons (n,) of sum < 2^32; errors print `name`."""
 
-    persons: NDArray[np.int64]
+    persons: Indices
     name: str
     counted: ClassVar[str] = "(report, disc) pairs"  # by `breaches`
 
     @cached_property
-    def prior(self) -> NDArray[np.float64]:
+    def prior(self) -> Vector:
         return self.persons / float(self.persons.sum())
 
     @property
@@ -66,31 +67,31 @@ class Caps(ABC):
         """The least 1 - p(B) / c_B, of the constant report."""
 
     @abstractmethod
-    def shares(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shares(self, joint: Matrix) -> Vector:
         """The largest sum in one set (m,) of each column (n, m)."""
 
     @abstractmethod
-    def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> NDArray[np.int64]:
+    def most_exceeded(self, table: Matrix, count: int, above: float) -> IntegerMatrix:
         """(report, set) pairs (k, 2): by column of a table (n, m) the `count` sets furthest above (1 + above) c_B."""
 
     @abstractmethod
-    def membership(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+    def membership(self, sets: Indices) -> Matrix:
         """The places in some sets, (k, n) of 0 and 1."""
 
     @abstractmethod
-    def lift_needed(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
+    def lift_needed(self, table: Matrix, tighter: float) -> Vector:
         """Theta (m,) of (1) for limits lower by the share `tighter`; 0 where they hold."""
 
     @abstractmethod
-    def breaches(self, mass: NDArray[np.uint64]) -> int:
+    def breaches(self, mass: Masses) -> int:
         """The exact number of rows that integers (n, m) break; by area, the number of reports."""
 
     @abstractmethod
-    def stored_membership(self, sets: NDArray[np.int64], cells: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def stored_membership(self, sets: Indices, cells: Matrix | None) -> Matrix:
         """The places in the sets of a file, (k, n) from 0 to 1; cells (k, n), its shares of cells by area."""
 
     @abstractmethod
-    def set_limits(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+    def set_limits(self, sets: Indices) -> Vector:
         """c_B (k,) of some sets."""
 
     @abstractmethod
@@ -106,11 +107,11 @@ class DiscCaps(Caps):
     limits: Sequence[Fraction]
 
     @cached_property
-    def limit(self) -> NDArray[np.float64]:
+    def limit(self) -> Vector:
         return np.array([float(limit) for limit in self.limits])
 
     @cached_property
-    def prior_inside(self) -> NDArray[np.float64]:
+    def prior_inside(self) -> Vector:
         return np.asarray(self.sets @ self.prior)
 
     @property
@@ -121,38 +122,39 @@ class DiscCaps(Caps):
     def slack(self) -> float:
         return float((1 - self.prior_inside / self.limit).min(initial=1.0))
 
-    def shares(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shares(self, joint: Matrix) -> Vector:
         return np.asarray((self.sets @ joint).max(axis=0, initial=0.0))
 
-    def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> NDArray[np.int64]:
+    def most_exceeded(self, table: Matrix, count: int, above: float) -> IntegerMatrix:
         # Relative to the allowed share, so that a rare report counts as much as a likely one.
         joint = self.prior[:, None] * table
+        # _TINY: a report of probability 0 divides by it, and its overshoot of -1 is never among those above.
         overshoot = (self.sets @ joint) / (self.limit[:, None] * np.maximum(joint.sum(axis=0), _TINY)) - 1
         discs = np.argsort(-overshoot, axis=0, kind="stable")[:count]
         reports = np.broadcast_to(np.arange(table.shape[1]), discs.shape)
         exceeded = overshoot[discs, reports] > above
         return np.stack([reports[exceeded], discs[exceeded]], axis=1)
 
-    def membership(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+    def membership(self, sets: Indices) -> Matrix:
         return np.asarray(self.sets[sets].toarray(), float)
 
-    def stored_membership(self, sets: NDArray[np.int64], cells: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def stored_membership(self, sets: Indices, cells: Matrix | None) -> Matrix:
         return self.membership(sets)
 
-    def set_limits(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+    def set_limits(self, sets: Indices) -> Vector:
         return self.limit[sets]
 
-    def lift_needed(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
+    def lift_needed(self, table: Matrix, tighter: float) -> Vector:
         joint, limit = self.prior[:, None] * table, self.limit * (1 - tighter)
         # (1): theta times (c_B - p(B)) makes up for the excess of the set that needs most.
         over = (self.sets @ joint) - limit[:, None] * joint.sum(axis=0)
         return np.asarray((over / (limit - self.prior_inside)[:, None]).max(axis=0, initial=0.0))
 
-    def breaches(self, mass: NDArray[np.uint64]) -> int:
+    def breaches(self, mass: Masses) -> int:
         step = max(1, _BLOCK // max(1, self.sets.shape[0]))
         return sum(self._breaches(mass[:, start : start + step]) for start in range(0, mass.shape[1], step))
 
-    def _breaches(self, mass: NDArray[np.uint64]) -> int:
+    def _breaches(self, mass: Masses) -> int:
         # Halves of 31 bits: persons times a half stay below 2^63, so sums in 64-bit integers are exact.
         low = (mass & np.uint64(2**31 - 1)).astype(np.int64)
         high = (mass >> _HALF).astype(np.int64)
@@ -173,7 +175,7 @@ class DiscCaps(Caps):
         return [((self.sets.toarray() - self.limit[:, None]) * self.prior) @ table <= 0]
 
 
-def _joined_halves(low: NDArray[np.int64], high: NDArray[np.int64]) -> NDArray[np.object_]:
+def _joined_halves(low: Indices, high: Indices) -> NDArray[np.object_]:
     joined: NDArray[np.object_] = low.astype(object) + high.astype(object) * 2**31
     return joined
 
@@ -195,10 +197,10 @@ class AreaCaps(Caps):
     def slack(self) -> float:
         return 1 - float(self.shares(self.prior[:, None])[0]) / float(self.limit)
 
-    def shares(self, joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    def shares(self, joint: Matrix) -> Vector:
         return largest_sums(joint, self.cells)
 
-    def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> NDArray[np.int64]:
+    def most_exceeded(self, table: Matrix, count: int, above: float) -> IntegerMatrix:
         joint, pairs = self.prior[:, None] * table, []
         allowed = float(self.limit) * (1 + above) * joint.sum(axis=0)
         for y, ranked in enumerate(np.argsort(-joint, axis=0, kind="stable").T):
@@ -210,13 +212,13 @@ class AreaCaps(Caps):
                 pairs.append((y, self.number_of.setdefault(cells.tobytes(), len(self.number_of))))
         return np.array(pairs, np.int64).reshape(-1, 2)
 
-    def membership(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+    def membership(self, sets: Indices) -> Matrix:
         listed, inside = list(self.number_of), np.zeros((len(sets), len(self.persons)))
         for row, number in zip(inside, sets, strict=True):
             row[np.frombuffer(listed[number], np.int64)] = 1
         return inside
 
-    def stored_membership(self, sets: NDArray[np.int64], cells: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    def stored_membership(self, sets: Indices, cells: Matrix | None) -> Matrix:
         if cells is None:
             return np.zeros((len(sets), len(self.persons)))
         # (3): any shares in [0, 1] of sum K or less give a valid row, so a forged file can only weaken its own bound.
@@ -224,14 +226,16 @@ class AreaCaps(Caps):
             raise file_error("must be shares of cells", "cap_cells", "others", f"0 to 1, {self.cells} together")
         return cells
 
-    def set_limits(self, sets: NDArray[np.int64]) -> NDArray[np.float64]:
+    def set_limits(self, sets: Indices) -> Vector:
         return np.full(len(sets), float(self.limit))
 
-    def lift_needed(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
+    def lift_needed(self, table: Matrix, tighter: float) -> Vector:
         joint, limit = self.prior[:, None] * table, float(self.limit) * (1 - tighter)
         theta, total, columns = np.zeros(joint.shape[1]), joint.sum(axis=0), np.arange(joint.shape[1])
-        # (2) by Newton's method: each step takes up another set, or is the last.
+        # (2) by Newton's method from below. A convex falling function lies above its tangents, so no step passes the
+        # zero. Each step takes up another set, or is the last.
         while True:
+            # The sum of the largest p(u) (P(y|u) + theta) is that of the set that needs most at this theta.
             top = np.argpartition(joint + self.prior[:, None] * theta, len(joint) - self.cells, axis=0)[-self.cells :]
             over = joint[top, columns].sum(axis=0) - limit * total
             step = np.maximum(theta, over / (limit - self.prior[top].sum(axis=0)))
@@ -239,14 +243,15 @@ class AreaCaps(Caps):
                 return step
             theta = step
 
-    def breaches(self, mass: NDArray[np.uint64]) -> int:
+    def breaches(self, mass: Masses) -> int:
         joint = self.persons[:, None] * mass.astype(float)
         # As for discs: reports clearly within the limit in doubles need no exact sum.
-        near = np.flatnonzero(self.shares(joint) > float(self.limit) * joint.sum(axis=0) * (1 - _ALIKE))
-        return sum(self._is_broken(mass[:, report]) for report in near)
+        doubtful = np.flatnonzero(self.shares(joint) > float(self.limit) * joint.sum(axis=0) * (1 - _ALIKE))
+        return sum(self._is_broken(mass[:, report]) for report in doubtful)
 
-    def _is_broken(self, column: NDArray[np.uint64]) -> bool:
+    def _is_broken(self, column: Unsigned) -> bool:
         # The largest N(u) A(u, y), K of them, have the largest sum of any K cells.
+        # Python's integers: N A has up to 94 bits.
         exact = sorted(k * a for k, a in zip(self.persons.tolist(), column.tolist(), strict=True))
         return sum(exact[-self.cells :]) * self.limit.denominator > sum(exact) * self.limit.numerator
 
@@ -257,7 +262,7 @@ class AreaCaps(Caps):
         return [cp.sum_largest(joint[:, y], self.cells) <= limit * cp.sum(joint[:, y]) for y in range(table.shape[1])]
 
 
-def posterior_shares(table: ArrayLike, caps: Caps) -> NDArray[np.float64]:
+def posterior_shares(table: ArrayLike, caps: Caps) -> Vector:
     """The largest share of the posterior in one set after each report (m,), of a table or of masses (n, m)."""
     joint = caps.prior[:, None] * np.asarray(table, float)
     return caps.shares(joint) / np.maximum(joint.sum(axis=0), _TINY)
@@ -274,14 +279,14 @@ class ProgramRows:
         return len(self.caps[0].persons)
 
     @property
-    def first_numbers(self) -> NDArray[np.int64]:
+    def first_numbers(self) -> Indices:
         return np.cumsum([0, *(caps.set_count for caps in self.caps[:-1])])
 
-    def most_exceeded(self, table: NDArray[np.float64], count: int, above: float) -> RowNumbers:
+    def most_exceeded(self, table: Matrix, count: int, above: float) -> RowNumbers:
         rows = [np.insert(caps.most_exceeded(table, count, above), 1, k, axis=1) for k, caps in enumerate(self.caps)]
         return np.unique(np.concatenate(rows), axis=0)
 
-    def membership(self, rows: RowNumbers) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def membership(self, rows: RowNumbers) -> tuple[Matrix, Vector]:
         inside, limit = np.empty((len(rows), self.secrets)), np.empty(len(rows))
         for number, caps in enumerate(self.caps):
             of_these = rows[:, 1] == number
@@ -289,7 +294,7 @@ class ProgramRows:
             limit[of_these] = caps.set_limits(rows[of_these, 2])
         return inside, limit
 
-    def scaled_priors(self, owner: NDArray[np.int64]) -> NDArray[np.float64]:
+    def scaled_priors(self, owner: Indices) -> Matrix:
         return np.stack([caps.prior / caps.prior.max() for caps in self.caps])[owner]
 
     def side_rows(self, rows: RowNumbers, reports: int, tighter: float = 0.0) -> SideRows:
@@ -297,38 +302,37 @@ class ProgramRows:
 
     def _side_rows(
         self,
-        rows: NDArray[np.int64],
-        inside: NDArray[np.float64],
-        limit: NDArray[np.float64],
+        rows: IntegerMatrix,
+        inside: Matrix,
+        limit: Vector,
         *,
         reports: int,
         tighter: float = 0.0,
     ) -> SideRows:
         k, n = inside.shape
-        # sum_u p(u) (1_B(u) - c_B) P(y|u) <= 0. Priors are divided by their largest entry: one scale.
+        # sum_u p(u) (1_B(u) - c_B) P(y|u) <= 0. Priors are divided by their largest entry, so that rows of all limits
+        # have entries of about 1.
         data = self.scaled_priors(rows[:, 1]) * (inside - limit[:, None] * (1 - tighter))
         columns = np.arange(n) * reports + rows[:, :1]
         matrix = sp.csr_array((data.ravel(), columns.ravel(), np.arange(0, k * n + 1, n)), shape=(k, n * reports))
         names = [f"{self.caps[owner].name}: report {report}" for report, owner in rows[:, :2]]
         return SideRows(matrix=matrix, limit=np.zeros(k), epigraph_coefficient=np.zeros(k), names=names)
 
-    def lift_columns(self, table: NDArray[np.float64], tighter: float) -> NDArray[np.float64]:
+    def lift_columns(self, table: Matrix, tighter: float) -> Matrix:
         """Lift a table (n, m) to limits lower by `tighter`, and divide by the largest row sum."""
         # The largest theta satisfies all limits: a constant added to a column brings its posterior closer to the prior.
         lift = np.max([caps.lift_needed(table, tighter) for caps in self.caps], axis=0, initial=0.0)
         table = table + lift if lift.any() else table
         return np.asarray(table / table.sum(axis=1).max())
 
-    def hold(self, mass: NDArray[np.uint64]) -> bool:
+    def hold(self, mass: Masses) -> bool:
         return not any(caps.breaches(mass) for caps in self.caps)
 
-    def breaches(self, mass: NDArray[np.uint64]) -> list[str]:
+    def breaches(self, mass: Masses) -> list[str]:
         counts = [(caps, caps.breaches(mass)) for caps in self.caps]
         return [f"{caps.name}: {count} {caps.counted} exceed the limit" for caps, count in counts if count]
 
-    def file_fields(
-        self, rows: RowNumbers, multipliers: NDArray[np.float64]
-    ) -> tuple[dict[str, NDArray[Any]], NDArray[np.float64]]:
+    def file_fields(self, rows: RowNumbers, multipliers: Vector) -> tuple[dict[str, AnyArray], Vector]:
         """The variables of a file for rows with multipliers (k,), and the merged multipliers (j,)."""
         by_area = np.array([isinstance(caps, AreaCaps) for caps in self.caps])[rows[:, 1]]
         # (3): by area all sets of a report have one number and become one row.
@@ -348,13 +352,14 @@ class ProgramRows:
         return fields, total
 
     def stored_rows(self, mechanism: xr.Dataset) -> SideRows | None:
-        """The rows of `file_fields` in a file, or None. Raises: VerificationError for unknown sets."""
+        """The rows of `file_fields` in a file, or None; VerificationError for unknown sets."""
         if "cap_disc" not in mechanism or "cap_report" not in mechanism:
             return None
         report, number = mechanism["cap_report"].values, mechanism["cap_disc"].values
         count = sum(caps.set_count for caps in self.caps)
         if len(number) and not 0 <= number.min() <= number.max() < count:
             raise file_error("must name discs", "cap_disc", int(number.max()), f"0 to {count - 1}")
+        # Files number the sets of all caps in one sequence: the last first number that is not above is of the owner.
         owner = np.searchsorted(self.first_numbers, number, side="right") - 1
         inside, limit = np.zeros((len(number), mechanism.sizes["secret"])), np.zeros(len(number))
         for k, caps in enumerate(self.caps):

@@ -15,6 +15,7 @@ _SHARE = re.compile(r"[0-9]{1,20}(/[0-9]{1,20}|\.[0-9]{1,20})?(?!\n)")
 def exact_fraction(value: Fraction | float | str, field: str) -> Fraction:
     """A share or factor as a fraction: "1/5", "20%", "0.2" and the double 0.2 are all 1/5."""
     text = str(value).strip()
+    # The text of a double has its shortest digits, so that 0.2 becomes 1/5 and not the binary fraction that it is.
     percent, digits = text.endswith("%"), text.removesuffix("%").strip()
     if isinstance(value, bool) or not _SHARE.fullmatch(digits) or digits.endswith("/0"):
         raise InputError("must be a share such as 1/5, 20% or 0.2", field=field, value=value)
@@ -29,12 +30,14 @@ def fraction_below(value: Fraction) -> Fraction:
     """The value, or one below it whose numerator and denominator are below 2^16."""
     if max(value.numerator, value.denominator) < MAX_PART:
         return value
+    # The largest denominator with which neither part reaches 2^16: rounding down costs little.
     denominator = math.floor((MAX_PART - 1) / max(value, Fraction(1)))
     return Fraction(math.floor(value * denominator), denominator)
 
 
 def share_if_wrong(share: Fraction, factor: Fraction) -> Fraction:
     """The largest share of the posterior if each count is off by up to a factor (limits.py, fact 2)."""
+    # Counts too high inside a disc and too low outside: ratios of counts are off by the square.
     ratio = factor**2
     return ratio * share / (1 + (ratio - 1) * share)
 

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Masses
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.errors import DesignError, InputError
 from mechdesign.mechanism.certificate import ROW_SUM
@@ -49,15 +49,16 @@ class PosteriorLimits(LimitSolver):
             budget=TimeBudget.of(targets.time_limit),
         )
         others = self.program.side_rows()
-        return self._solve_beside(others, search, targets) if others.size else search.design(search.run())
+        return self._solve_with_rows(others, search, targets) if others.size else search.design(search.run())
 
-    def breaches(self, mass: NDArray[np.uint64]) -> list[str]:
+    def breaches(self, mass: Masses) -> list[str]:
         return self.rows.breaches(mass)
 
     def stored_rows(self, mechanism: xr.Dataset) -> SideRows | None:
         return self.rows.stored_rows(mechanism)
 
-    def _solve_beside(self, others: SideRows, search: BlockSearch, targets: Targets) -> SolveResult:
+    def _solve_with_rows(self, others: SideRows, search: BlockSearch, targets: Targets) -> SolveResult:
+        """Solve with other linear rows: the coupled program, to which rows that break are added round by round."""
         n, reports = search.cost.shape
         for _ in range(OPTIONS.rounds):
             tightened = self.rows.side_rows(search.rows, reports, search.tighter)
@@ -67,6 +68,7 @@ class PosteriorLimits(LimitSolver):
             )
             if self.rows.hold(design.mass):
                 return self._with_bound(design, others, search)
+            # Without a new row more rounds cannot help, though the repaired integers break a limit.
             known = len(search.rows)
             search.add_rows(search.next_rows(design.mass / float(ROW_SUM)))
             if len(search.rows) == known:
@@ -81,6 +83,7 @@ class PosteriorLimits(LimitSolver):
         assert design.multipliers is not None
         n, reports = search.cost.shape
         rows = stack_rows([others, self.rows.side_rows(search.rows, reports)], n * reports)
+        # Priced for the limits themselves: a bound for the slightly lower ones of the search could exceed the optimum.
         loss = max(total_cost(design.mass, search.cost), RESOLUTION * search.incumbent.constant)
         bound = best_bound(search.pricer, search.cost, rows, design.dual, design.multipliers, loss=loss)
         assert bound.multipliers is not None

@@ -67,7 +67,7 @@ def shape_of(domain: Secrets) -> Shape:
 
 def disc_phrase(shape: Shape, radius: str) -> str:
     """A disc or an interval with its radius in words: an interval is twice as wide."""
-    return f"interval of {radius} either way" if shape == "interval" else f"disc of {radius}"
+    return f"interval of {radius} either way" if shape == "interval" else f"disc of radius {radius}"
 
 
 def words_for(kind: str, unit: str, axes: int) -> Words:

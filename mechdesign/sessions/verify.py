@@ -36,7 +36,7 @@ def check_design(source: Path | SessionDesign, **options: object) -> Verificatio
     return Verification(
         violations=sum(verification.violations or 0 for verification in proved),
         claim=design.claim,
-        rebuilt=proved[0].rebuilt,
+        edge_source=proved[0].edge_source,
         ratio=None,
         worst=None,
         expected_loss=None,

@@ -193,7 +193,7 @@ def audit_checked(
 
 
 @validate_call
-def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> xr.Dataset:
+def repair_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> xr.Dataset:
     """Repair a table into a certified mechanism, private for the metric of a problem.
 
     Parameters
@@ -211,7 +211,7 @@ def repaired(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise
     Examples
     --------
     >>> problem = md.DesignProblem(md.Domain.nodes(2), md.Discrete(1.0), [0.5, 0.5], md.losses.ZeroOne())
-    >>> mechanism = md.baselines.repaired([[0.9, 0.1], [0.1, 0.9]], problem)
+    >>> mechanism = md.baselines.repair_table([[0.9, 0.1], [0.1, 0.9]], problem)
     >>> round(float(md.probabilities(mechanism)[0, 0]), 4)
     0.7311
     """

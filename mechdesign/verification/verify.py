@@ -133,7 +133,7 @@ class Verification(FrozenRecord):
     ----------
     certified, reasons
         True if rows sum to exactly 2^62, no edge is violated and the whole file was recomputed; reasons against it.
-    violations, claim, rebuilt
+    violations, claim, edge_source
         (edge, direction, report) triples that break the claim; the rebuilt claim; the origin of edges: "geometry",
         "streets", "edge list only" or "levels of the map".
     ratio, worst, effective_epsilon
@@ -155,7 +155,7 @@ class Verification(FrozenRecord):
     certified: bool = field(init=False)
     violations: int | None
     claim: str | None
-    rebuilt: str | None
+    edge_source: str | None
     ratio: float | None
     worst: dict[str, int] | None
     expected_loss: float | None
@@ -191,7 +191,8 @@ class Verification(FrozenRecord):
         del document["protection"], document["file"]
         if self.windows is None:
             del document["windows"]
-        return document
+        # Scripts that read the document know the origin of edges as "rebuilt".
+        return {"rebuilt" if name == "edge_source" else name: value for name, value in document.items()}
 
 
 def protected(p: Protection | None) -> dict[str, Any]:
@@ -312,7 +313,7 @@ def _check_table(file: MechanismFile, *, bound: bool = True, on_progress: OnProg
     result = Verification(
         violations=proof.violations,
         claim=file.claim,
-        rebuilt=file.edge_source,
+        edge_source=file.edge_source,
         ratio=row_ratio,
         worst={"secret": worst.secret, "other": worst.other, "report": worst.report},
         expected_loss=loss,

@@ -741,7 +741,6 @@ def _faces(points: list[Point], middle: Point, radius: float) -> set[frozenset[i
 def limit_sentence(cap: dict[str, Any], table: TableFile) -> str:
     """A limit on discs or on cells by area, in words."""
     over, under = _limit(cap, table)
-    times = " times its share before" if "factor" in cap else ""
     places = of_places(table)
     is_axis = not places and len(table.points[0]) == 1
     secrets = "cells" if places else "intervals"
@@ -750,8 +749,11 @@ def limit_sentence(cap: dict[str, Any], table: TableFile) -> str:
     if cap["centres"] == "places":
         about = " about the centre of a cell" if places else " about the centre of an interval"
     disc = "interval" if is_axis else "disc"
-    size = f"{cap['radius']!r} {table.header['unit']}{' either way' if is_axis else ''}{about}"
-    return f"after one report at most {over}/{under}{times} of the posterior lies in any {cells}{disc} of {size}"
+    length = f"{cap['radius']!r} {table.header['unit']}"
+    sets = f"any {cells}{disc} of {f'{length} either way' if is_axis else f'radius {length}'}{about}"
+    if "factor" in cap:
+        return f"one report multiplies the probability of {sets} by at most {over}/{under}"
+    return f"after one report, at most {over}/{under} of the posterior lies in {sets}"
 
 
 # ---- positions ----
@@ -909,7 +911,7 @@ def _summary(table: TableFile) -> list[str]:
         say(f"claim:    {position_sentence(table)}")
     say(f"{'of rows:' if placed else 'claim:':10}{sentence(table)}")
     for cap in claim.get("caps", []):
-        say(f"limit:    {limit_sentence(cap, table)}, for whoever knows the people of the file")
+        say(f"limit:    {limit_sentence(cap, table)}, if the prior follows the people of the file")
     for name in (*TEXTS, "sha256"):
         say(f"{name + ':':10}{table.header.get(name)}")
     n, m, e = len(table.rows), len(table.rows[0]), len(table.edges)

@@ -206,7 +206,7 @@ def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, A
         "ratio": ("ratio", checked.ratio, "of the claim"),
         "violations": ("violations", checked.violations, ""),
         "position_breaches": ("gradients that are too steep", checked.position_breaches, ""),
-        "rebuilt": ("rebuilt from", checked.rebuilt, ""),
+        "rebuilt": ("rebuilt from", checked.edge_source, ""),
         "lower_bound_checked": ("lower bound checked", checked.lower_bound_checked, ""),
         "lower_bound_reason": ("reason", checked.lower_bound_reason, ""),
         "worst": ("closest to the claim of rows" if placed else "closest to the claim", checked.worst, ""),

@@ -53,8 +53,8 @@ LABELLED = {
 def test_tables_are_matched_by_labels(name):
     table = LABELLED[name]
     assert found(table) == found(TABLE)
-    fixed = md.baselines.repaired(table, PROBLEM)
-    assert np.array_equal(fixed["mass"], md.baselines.repaired(TABLE, PROBLEM)["mass"])
+    fixed = md.baselines.repair_table(table, PROBLEM)
+    assert np.array_equal(fixed["mass"], md.baselines.repair_table(TABLE, PROBLEM)["mass"])
 
 
 def test_compare_and_sweep_go_by_labels():

@@ -216,7 +216,7 @@ def test_disc_of_values_is_an_interval(capped_ages, run_json, run, tmp_path):
     words = run("verify", tmp_path / "ages.nc", "--disc", 20, "-o", tmp_path / "shares.svg")[1]
     said = " ".join(words.split())
     assert f"lies in any {EITHER_WAY} about the centre of an interval" in said
-    assert f"one {EITHER_WAY} has" in said
+    assert f"one {EITHER_WAY} holds" in said
     assert (PLACES.findall(said), "disc" in said) == ([], False)
     (found,) = run_json("verify", tmp_path / "ages.nc", "--disc", 20)[1]["discs"]
     assert (found["shape"], found["many"]) == ("interval", "intervals")
@@ -230,7 +230,7 @@ def test_disc_of_values_is_an_interval(capped_ages, run_json, run, tmp_path):
     np.savetxt(tmp_path / "table.csv", md.probabilities(capped_ages).values, delimiter=",")
     command = ("audit", tmp_path / "table.csv", "--metric", tmp_path / "ages.nc", "--disc", 20)
     code, out, _ = run(*command, "-o", tmp_path / "a.svg")
-    assert f"one {EITHER_WAY} has" in " ".join(out.split())
+    assert f"one {EITHER_WAY} holds" in " ".join(out.split())
     assert ("disc" in out, code) == (False, 0)
 
 
@@ -243,7 +243,7 @@ def test_infeasible_limit_names_the_interval():
 
 def test_likeliest_of_two_axes_of_values_are_intervals(mechanisms):
     (found,) = audit_mechanism_discs(mechanisms["two axes"], [4.0], centres="area")
-    assert "the likeliest intervals, together no larger than a disc of 4 years, have" in "".join(
+    assert "the likeliest intervals, together no larger than a disc of radius 4 years, hold" in "".join(
         disc_words([found.as_dict()])
     )
 

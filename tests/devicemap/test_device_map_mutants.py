@@ -106,7 +106,7 @@ def test_impossible_kernel_numbers_are_refused(mutant, field) -> None:
 def test_verification_figures_of_map() -> None:
     found, own = md.verify(small_map()), md.verify(design())
     assert (found.certified, found.violations, found.expected_loss) == (True, 0, None)
-    assert found.rebuilt == "levels of the map"
+    assert found.edge_source == "levels of the map"
     assert 0.99 < found.ratio <= 1.0
     assert abs(found.ratio - own.ratio) < 0.01
 

@@ -100,7 +100,7 @@ def test_files_round_trip_and_verify(tmp_path) -> None:
     save(column_mechanism(CASE), tmp_path / "f.nc")
     assert load(tmp_path / "f.nc").identical(column_mechanism(CASE))
     checked = md.verify(tmp_path / "f.nc")
-    assert (checked.certified, checked.rebuilt) == (True, "geometry")
+    assert (checked.certified, checked.edge_source) == (True, "geometry")
     for name in ("first_generator", "generator_place", "generator_offset", "weight", "target"):
         with pytest.raises(VerificationError, match=r"must be there|is missing"):
             md.verify(rewritten(column_mechanism(CASE).drop_vars(name)))

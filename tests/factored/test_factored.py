@@ -46,7 +46,7 @@ def test_every_triple_satisfies_claim_in_integers(case: str) -> None:
     assert all(sum(row) == s for row, s in zip(rows, sums, strict=True))
     assert reference_violations(table, edges) == 0
     checked = md.verify(factored_mechanism(case))
-    assert (checked.certified, checked.violations, checked.rebuilt) == (True, 0, "geometry")
+    assert (checked.certified, checked.violations, checked.edge_source) == (True, 0, "geometry")
 
 
 @EVERY
@@ -237,7 +237,7 @@ def test_three_axes_rivers_and_roads_certify() -> None:
         mechanism = md.solve(md.EikonalWeights(problem=problem), method="factored")
         checked = md.verify(mechanism)
         assert checked.certified
-        assert checked.rebuilt == ("edge list only" if problem.metric.kind == "graph" else "geometry")
+        assert checked.edge_source == ("edge list only" if problem.metric.kind == "graph" else "geometry")
         optimum = md.solve(md.Optimal(problem=problem), gap=1e-2).attrs["lower_bound"]
         assert optimum <= mechanism.attrs["expected_loss"] < 2 * optimum
 

@@ -66,8 +66,8 @@ def test_a_cap_holds_for_fractions_of_persons_and_is_said_alike(run, run_json, t
     assert made["lower_bound"] <= made["loss"] < made["position_loss"] < made["constant_position_loss"]
     _, said, _ = run("verify", file, "--disc", "1850ft", "--people", people)
     words = " ".join(said.split())
-    assert "lies in any disc of 563.8 m" in words
-    assert "one disc of 563.8 m has 60 % of the probability after the worst report" in words
+    assert "lies in any disc of radius 563.8 m" in words
+    assert "one disc of radius 563.8 m holds 60 % of the probability after the worst report" in words
     off = f"Between centres of cells the mean distance is {math.ceil(10 * made['loss']) / 10:.1f} m"
     assert off in words
 

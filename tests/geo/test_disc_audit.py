@@ -97,20 +97,21 @@ def test_discs_anywhere_are_looked_at_by_default(radius: float, exact: bool) -> 
     chance = people @ table / (people @ table).sum()
     assert chance[share > 0.5].sum() - 1e-9 <= found.above_half <= chance[wider > 0.5].sum() + 1e-9
     words = "".join(disc_words([found.as_dict()]))
-    assert ("has at most" in words) == (not exact)
+    assert ("holds at most" in words) == (not exact)
 
 
 def test_disc_audit_names_centres_of_discs() -> None:
     places = md.Domain.points_at([[0.0, 0.0], [3.0, 4.0]], unit="km")
-    assert "disc of 1 km about one of the places has" in "".join(
+    assert "disc of radius 1 km about one of the places holds" in "".join(
         disc_words([audit_discs(np.eye(2), places, [1, 1], 1.0).as_dict()])
     )
     line = md.Domain.grid((60_000,), cell=1.0, unit="km")
     (words,) = disc_words([audit_discs(np.ones((60_000, 1)), line, np.ones(60_000), 2.0).as_dict()])
     assert (
-        "one disc of 2 km about the centre of a cell has 0.00834 % of the probability after the worst report" in words
+        "one disc of radius 2 km about the centre of a cell holds 0.00834 % of the probability after the worst report"
+        in words
     )
-    assert "no report puts more than half into one disc about the centre of a cell." in words
+    assert "No report puts more than half into one disc about the centre of a cell." in words
 
 
 def test_people_and_tables_that_do_not_fit_are_refused() -> None:
@@ -143,14 +144,18 @@ def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
     assert audit.worst <= 0.6
     assert audit.above_half > 0
     (about_places,) = audit_mechanism_discs(mechanism, [1.2], people, centres="places")
-    assert "one disc of 1.2 cells about the centre of a cell has" in "".join(disc_words([about_places.as_dict()]))
+    assert "one disc of radius 1.2 cells about the centre of a cell holds" in "".join(
+        disc_words([about_places.as_dict()])
+    )
     assert about_places.worst < audit.worst
     (by_area,) = audit_mechanism_discs(mechanism, [1.2], people, centres="area")
     joint = np.array(people)[:, None] * mechanism["mass"].values.astype(float)
     four = np.max([joint[list(inside)].sum(axis=0) for inside in combinations(range(16), 4)], axis=0)
     assert by_area.worst == pytest.approx((four / joint.sum(axis=0)).max())
     assert by_area.before == pytest.approx((13 + 14 + 15 + 16) / sum(people))
-    assert "the likeliest cells, together no larger than a disc of 1.2" in "".join(disc_words([by_area.as_dict()]))
+    assert "the likeliest cells, together no larger than a disc of radius 1.2" in "".join(
+        disc_words([by_area.as_dict()])
+    )
     (even,) = audit_mechanism_discs(mechanism, [1.2])
     assert even.before == pytest.approx(6 / 16)
     with pytest.raises(InputError, match="people"):
@@ -218,11 +223,11 @@ def test_the_commands_say_it(run, run_json, tmp_path) -> None:
     )
     code, words, _ = run(*by_area)
     assert code == 0
-    assert "lies in any cells that are together no larger than a disc of 1 cell" in " ".join(words.split())
+    assert "lies in any cells that are together no larger than a disc of radius 1 cell" in " ".join(words.split())
     _, document = run_json("verify", tmp_path / "area.nc", "--disc", "1:area")
     assert 0.599 < document["discs"][0]["worst"] <= 0.6
     code, words, _ = run("solve", "flat", "--cells", "3", "--disc", "1", "--share", "7/10", "-o", tmp_path / "s.nc")
     assert code == 0
-    assert "at most 70 % of the probability lies in any disc of 1 cell" in " ".join(words.split())
+    assert "at most 70 % of the probability lies in any disc of radius 1 cell" in " ".join(words.split())
     assert run("solve", "flat", "--cells", "3", "--disc", "1", "--share", "10%", "-o", tmp_path / "no.nc")[0] == 1
     assert not (tmp_path / "no.nc").exists()

@@ -293,7 +293,9 @@ def test_bad_limits_are_refused() -> None:
     with pytest.raises(InputError, match="anywhere or places for a factor"):
         PosteriorLift(radius=RADIUS, factor=2, centres="area")
     by_area = {"people": people, "centres": "area"}
-    with pytest.raises(InfeasibleError, match=r"6 cells, no larger together than a disc of 564 m, contain 68\.71 %"):
+    with pytest.raises(
+        InfeasibleError, match=r"6 cells, no larger together than a disc of radius 564 m, contain 68\.71 %"
+    ):
         md.solve(capped(4, 1, people, PosteriorCap(radius=RADIUS, share="2/3", **by_area)))
     with pytest.raises(InputError, match="a cell is larger than the disc"):
         md.solve(capped(4, 1, people, PosteriorCap(radius=CELL / 2, share="2/3", **by_area)))

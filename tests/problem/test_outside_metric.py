@@ -66,7 +66,7 @@ def test_outside_metric_works_everywhere(tmp_path, scale):
     mechanism = md.load(path)
     checked = md.verify(path)
     assert checked.certified, checked.reasons
-    assert (checked.rebuilt, checked.violations, checked.lower_bound_checked) == ("geometry", 0, True)
+    assert (checked.edge_source, checked.violations, checked.lower_bound_checked) == ("geometry", 0, True)
     assert f"times {0.8:.17g} nats" in checked.claim
     assert md.Sampler(mechanism=mechanism).certificate.cost == scale
     assert md.sample(mechanism, [5], 20, rng=1).size == 20

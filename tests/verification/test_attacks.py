@@ -142,7 +142,7 @@ def test_zeros_rule_secrets_out():
     assert excluded.max() >= 10
     assert audit(table, problem).infinite
 
-    for ours in (solve(Optimal(problem=problem)), baselines.repaired(table, problem)):
+    for ours in (solve(Optimal(problem=problem)), baselines.repair_table(table, problem)):
         for report in range(problem.domain.size):
             assert len(possible(ours, report)) == problem.domain.size
 
@@ -196,7 +196,7 @@ def test_solver_tolerance_breaks_the_claim(method):
     assert found.verdict == "broken"
     assert found.finite_epsilon > 1.5
 
-    ours = baselines.repaired(table, problem)
+    ours = baselines.repair_table(table, problem)
     assert verify(ours).certified
     assert audit(probabilities(ours).values, problem).ratio <= UP_TO_ROUNDING
     assert ours.attrs["expected_loss"] < found.loss * (1 + 1e-8)

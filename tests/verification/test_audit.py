@@ -147,7 +147,7 @@ def test_simplex_solutions_are_repaired_at_no_cost():
     assert found.ratio is found.effective_epsilon is found.worst["log_ratio"] is None
     assert found.zeros["mixed_columns"] > 0
     assert found.worst["other_probability"] == 0 < found.worst["probability"]
-    fixed = baselines.repaired(table, problem)
+    fixed = baselines.repair_table(table, problem)
     assert verify(fixed).certified
     assert fixed.attrs["expected_loss"] == pytest.approx(found.loss, rel=1e-7)
 
@@ -166,7 +166,7 @@ def test_audit_shows_its_verdict():
     assert f"verdict  {found.verdict} ({found.breaches} breaches)" in repr(found)
     assert found.prior == "uniform"
     with pytest.raises(InputError, match="the problem has 3 reports"):
-        baselines.repaired(TABLE[:, :2] / TABLE[:, :2].sum(axis=1, keepdims=True), problem)
+        baselines.repair_table(TABLE[:, :2] / TABLE[:, :2].sum(axis=1, keepdims=True), problem)
     for table in ([["a", "b"]], [[0.5, 0.5], [1.0]]):
         with pytest.raises(InputError, match="must be an array of numbers"):
             audit(table, problem)
@@ -227,7 +227,7 @@ def test_what_is_no_table_is_refused_by_row_and_value(change, message):
     domain = Domain.grid(3, cell=1.0, unit="km")
     metric = Euclidean(epsilon=1.0, unit="km")
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=SquaredDistance())
-    for use in (audit, baselines.repaired):
+    for use in (audit, baselines.repair_table):
         with pytest.raises(InputError, match=message):
             use(change(TABLE), problem)
 

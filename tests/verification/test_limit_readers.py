@@ -206,4 +206,4 @@ def test_script_says_what_a_limit_is_about(tmp_path: Path, capsys) -> None:
     assert "in any disc of " in said["anywhere"]
     assert "about the centre" not in said["anywhere"]
     assert " about the centre of a cell" in said["places"]
-    assert "any cells that are together no larger than a disc of " in said["area"]
+    assert "any cells that are together no larger than a disc of radius " in said["area"]

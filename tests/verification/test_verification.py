@@ -84,7 +84,7 @@ def test_every_mechanism_is_certified(problem: str, maker: str, tmp_path: Path) 
     assert (found.certified, found.reasons, found.violations) == (True, [], 0)
     assert found.claim == mechanism.attrs["claim"]
     assert "times the shortest-path distance of the edges listed" not in found.claim  # they are multiplied already
-    assert found.rebuilt == ("edge list only" if problem.startswith("graph") else "geometry")
+    assert found.edge_source == ("edge list only" if problem.startswith("graph") else "geometry")
     assert found.lower_bound_checked is (True if "lower_bound" in mechanism.attrs else None)
     assert found.as_dict() == verify(mechanism).as_dict()
     assert json.loads(json.dumps(found.as_dict()))["certified"] is True

@@ -132,7 +132,7 @@ def test_noise_on_a_wide_grid_is_audited(kind):
 @pytest.mark.parametrize("nats", [81.0, 744.4])
 def test_repaired_table_is_certified_in_fractions(nats, tmp_path):
     for level in (1.0, 100.0, 1480.0):
-        fixed = baselines.repaired(flip(nats), pair(level))
+        fixed = baselines.repair_table(flip(nats), pair(level))
         save(fixed, tmp_path / f"{level}.nc")
         assert verify(load(tmp_path / f"{level}.nc")).certified
         edges = Edges(

@@ -53,7 +53,7 @@ def verification_words(
             parts.append(error_sentence(stored, at_position=at_position))
             if result.lower_bound_checked and (best := bound_sentence(stored, at_position=at_position)) is not None:
                 parts.append(best)
-        sums = "no row sum exceeds its bound" if result.rebuilt == OF_A_MAP else "every row sum is exact"
+        sums = "no row sum exceeds its bound" if result.edge_source == OF_A_MAP else "every row sum is exact"
         checks = f"Checked in integers: every inequality of the claim holds, and {sums}."
         yield join_sentences(["Certified.", *parts, checks])
     else:
@@ -64,7 +64,7 @@ def verification_words(
     why, rows = result.lower_bound_reason, result.row_ratio is not None
     yield {
         "violations": result.violations,
-        "edges from": result.rebuilt,
+        "edges from": result.edge_source,
         "claim of any positions": None
         if result.position_claim is None
         else f"{result.position_breaches} inequalities broken",

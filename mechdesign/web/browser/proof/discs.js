@@ -170,17 +170,18 @@ function capWords(page) {
   const [{ unit }, { one, many }, shape] = [described(page, "domain"), nounsOfPage(page), shapeOf(page)];
   const centre = `the centre of ${article(one)} ${one}`;
   return capsOf(page).map((cap) => {
-    const size = `${ofLength(cap.radius, unit, false)}${shape === "interval" ? " either way" : ""}`;
+    const radius = ofLength(cap.radius, unit, false);
+    const size = shape === "interval" ? `${radius} either way` : `radius ${radius}`;
     const round = `${shape} of ${size}${cap.centres === "places" ? ` about ${centre}` : ""}`;
     const disc = cap.centres === "area" ? `${many} that are together no larger than a ${round}` : round;
-    const whom = `for somebody who counts people at the centres of ${many}${cap.people.length > 1 ? `, by any of ${cap.people.length} counts` : ""}`;
+    const whom = `for an adversary whose prior follows the number of people at the centres of ${many}${cap.people.length > 1 ? `, by any of ${cap.people.length} counts` : ""}`;
     if (cap.constraint === "posterior-lift") {
       const [over, under] = sharesOf(cap.factor).map(Number);
-      return `Any one report multiplies the probability of any ${disc} by at most ${figure(over / under, true)}, ${whom}. A second report is a second claim.`;
+      return `Any one report multiplies the probability of any ${disc} by at most ${figure(over / under, true)}, ${whom}. The limit covers one report; a second one can reveal more.`;
     }
     const [[a, b], [c, d]] = [sharesOf(cap.share).map(Number), sharesOf(cap.wrong_by).map(Number)];
-    const wrong = (k) => `if each of those counts is up to ${k} times too high or too low`;
-    const off = c > d ? `, also ${wrong(figure(c / d, false))}` : `; ${percent((4 * a) / (3 * a + b), true, 3)} ${wrong(2)}`;
-    return `After any one report at most ${percent(a / b, true, 3)} of the probability lies in any ${disc}, ${whom}${off}. A second report is a second claim.`;
+    const wrong = (k) => `if each of these numbers is up to ${k} times too high or too low`;
+    const off = c > d ? `, also ${wrong(figure(c / d, false))}` : `. I${wrong(2).slice(1)}, it is at most ${percent((4 * a) / (3 * a + b), true, 3)}`;
+    return `After any one report, at most ${percent(a / b, true, 3)} of the probability lies in any ${disc}, ${whom}${off}. The limit covers one report; a second one can reveal more.`;
   }).join(" ");
 }
