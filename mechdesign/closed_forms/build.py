@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.validation import check_epsilon, validate_call
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.build import Extras, build_dataset
@@ -20,7 +20,7 @@ from mechdesign.problem.problem import DesignProblem
 @validate_call
 def closed_form_mechanism(
     problem: DesignProblem,
-    table: NDArray[np.float64],
+    table: Matrix,
     *,
     name: str,
     claimed_epsilon: float | None,
@@ -44,7 +44,7 @@ def closed_form_mechanism(
     Returns
     -------
     xarray.Dataset
-        The mechanism. With attribute `ratio` 1.525 it is private at 1.525 times the claim, not at the claim.
+        The mechanism. With attribute `ratio` 1.525 it is private at 1.525 times the claim, and not at the claim.
 
     Examples
     --------
@@ -53,15 +53,17 @@ def closed_form_mechanism(
     >>> round(md.baselines.from_table(problem, table, name="mine", claimed_epsilon=1.0).attrs["ratio"], 4)
     1.0986
     """
+    # No repair: a table that breaks the claim keeps its probabilities, and its scale says by how much it breaks it.
     mass = round_to_integers(table, problem.edges)
     scale = certified_scale(problem, mass)
     extras = Extras(scale=scale, parameters=parameters or {}, claimed_epsilon=claimed_epsilon)
     return build_dataset(problem, mass, program=name, extras=extras)
 
 
-def decaying_table(distances: NDArray[np.float64], rate: float) -> NDArray[np.float64]:
+def decaying_table(distances: Matrix, rate: float) -> Matrix:
     """e^{-rate d} for distances d (n, m), each row divided by its sum."""
-    weight = np.exp(-rate * (distances - distances.min(axis=1, keepdims=True)))  # the nearest report never vanishes
+    # The nearest report has weight 1, so that no row underflows to 0. The shift cancels in the division.
+    weight = np.exp(-rate * (distances - distances.min(axis=1, keepdims=True)))
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 

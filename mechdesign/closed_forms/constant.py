@@ -1,11 +1,11 @@
-"""The constant report: the place of least expected loss, from everywhere. It reveals nothing."""
+"""The constant report: one place of smallest expected loss, whatever the secret. It reveals nothing."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.problem.problem import DesignProblem
@@ -33,7 +33,7 @@ def constant_mechanism(problem: DesignProblem) -> xr.Dataset:
     return closed_form_mechanism(problem, constant_table(problem), name="constant", claimed_epsilon=None)
 
 
-def constant_table(problem: DesignProblem) -> NDArray[np.float64]:
+def constant_table(problem: DesignProblem) -> Matrix:
     """The best report from every secret, (n, m)."""
     table = np.zeros((problem.domain.size, problem.reports.size))
     table[:, problem.best_constant] = 1.0

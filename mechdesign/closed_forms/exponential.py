@@ -33,6 +33,7 @@ def exponential_mechanism(problem: DesignProblem) -> xr.Dataset:
     >>> round(mechanism.attrs["ratio"], 6)
     0.5
     """
+    # Half of d for the weights: the ratio of the row sums takes the other half.
     return closed_form_mechanism(
         problem,
         decaying_table(problem.distances[:, problem.anchors], 0.5),

@@ -1,15 +1,14 @@
 """The planar Laplace mechanism of machines with finite precision.
 
 A machine draws a multiple of d_theta as angle and a multiple of d_r as radius, with the probability of the sector
-[r, r + d_r) x [theta, theta + d_theta). It reports the nearest point of a grid of pitch u. The mass of a grid point
-then depends on the true point.
+[r, r + d_r) x [theta, theta + d_theta). It reports the nearest point of a grid of pitch u.
 
 Theorem 4.1 (Andrés et al. 2013). Let q = u / (r_max d_theta), and d_r < r_max d_theta. The machine, run at eps', is
 private for eps |x - x'| between all grid points x, x' at most r_max from the report, where
 
-    eps = eps' + (1 / u) ln((q + 2 e^{eps' u}) / (q - 2 e^{eps' u})) = eps' + (2 / u) artanh(2 e^{eps' u} / q)
+    eps = eps' + (1 / u) ln((q + 2 e^{eps' u}) / (q - 2 e^{eps' u}))                                      (1)
+    some eps' > 0 reaches eps  if and only if  q > 2 / tanh(eps u / 2)                                    (2)
 
-Some eps' > 0 reaches eps if and only if q > 2 / tanh(eps u / 2). The bound rises with eps', so bisection finds it.
 Theorem 4.2 (Andrés et al. 2013). Reports moved to the nearest point of a set of diameter r_max keep eps between its
 points. Both are theorems about an idealised machine, not certificates: the table of `truncated` has one.
 """
@@ -29,25 +28,23 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
 
-_ROWS = 256  # places at a time whose distances to all others are held
+_ROWS = 256  # places at a time whose distances to all others are in memory
 
 
 def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_precision: float) -> xr.Dataset:
     """The planar Laplace table at the eps' with which a sampler of finite precision satisfies `epsilon`.
 
-    eps' is `finite_precision_epsilon` with the side of a cell as pitch and the diameter of the domain as r_max. By
-    Theorem 4.2 a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest cell is
-    private for `epsilon`. Reports outside the domain move to the nearest cell. The table is certified in integers at
-    the multiple eps' / epsilon; reports drawn by `Sampler` need no theorem. The file has running_epsilon,
-    angle_precision and r_max.
+    By Theorem 4.2 a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest cell is
+    private for `epsilon`. The table is certified in integers; reports drawn by `Sampler` need no theorem.
     """
     level = level_or_default(problem, epsilon)
     shape, cell = lattice_problem(problem, "the truncated Laplace mechanism")
     if len(shape) != 2:
         raise UnsuitableError("angles need a grid of two axes", field="domain", value=f"{len(shape)} axis")
-    far = diameter(problem.domain)
-    running = finite_precision_epsilon(level, cell, angle_precision, far)
-    parameters = {"running_epsilon": running, "angle_precision": angle_precision, "r_max": far}
+    # The pitch is a cell. Reports outside the domain move to its nearest cell: Theorem 4.2 with the diameter as r_max.
+    r_max = diameter(problem.domain)
+    running = finite_precision_epsilon(level, cell, angle_precision, r_max)
+    parameters = {"running_epsilon": running, "angle_precision": angle_precision, "r_max": r_max}
     return closed_form_mechanism(
         problem,
         laplace_clamped(problem, running),
@@ -58,7 +55,7 @@ def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_pre
 
 
 def finite_precision_bound(running_epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
-    """The eps, in nats per unit, that Theorem 4.1 guarantees of a machine that runs at eps'.
+    """(1): the eps, in nats per unit, that Theorem 4.1 guarantees of a machine that runs at eps'.
 
     Parameters as in `finite_precision_epsilon`; r_max is the largest distance between a grid point and the report.
 
@@ -81,12 +78,14 @@ def finite_precision_bound(running_epsilon: float, step: float, angle_precision:
 def finite_precision_epsilon(epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
     """The largest eps', in nats per unit, with `finite_precision_bound` at most `epsilon`.
 
-    step, the pitch u of the grid, and r_max in units; angle_precision in radians. Bisection to neighbouring doubles, at
-    most some 1,100 steps.
+    step, the pitch u of the grid, and r_max in units; angle_precision in radians.
     """
     level = check_epsilon(epsilon)
     q = _quotient(step, angle_precision, r_max)
+    # (2), solved for d_theta, for the message.
     finest = step * math.tanh(level * step / 2) / (2 * r_max)
+    # (1) rises with eps'. Bisection to neighbouring doubles keeps a bound of at most eps at `low`, so that no tolerance
+    # enters. It takes some 1,100 steps at most, as many as a double has exponents and bits.
     low, high = 0.0, level
     while low < (middle := low + (high - low) / 2) < high:
         low, high = (middle, high) if _bound(middle, step, q) <= level else (low, middle)
@@ -108,7 +107,9 @@ def _quotient(step: float, angle_precision: float, r_max: float) -> float:
 
 
 def _bound(level: float, step: float, q: float) -> float:
-    """The bound of Theorem 4.1, inf where 2 e^{eps' u} is q or more."""
+    """(1), inf where 2 e^{eps' u} is q or more."""
+    # (1) with x = 2 e^{eps' u} / q is eps' + (2 / u) artanh(x), which keeps the digits of a small x. It comes from the
+    # logarithm of x, because e^{eps' u} alone overflows beyond 709 nats a cell.
     exponent = math.log(2 / q) + level * step
     return level + 2 / step * math.atanh(math.exp(exponent)) if exponent < 0 else math.inf
 

@@ -7,17 +7,19 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from mechdesign.base.arrays import Floats, Matrix
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
 
 Border = Literal["normalised", "clamped"]
-Tables = Callable[[DesignProblem, float], NDArray[np.float64]]
-TAIL_NATS = 45.0  # noise is followed this far beyond the domain: the rest is under e^-45 of a row
+Tables = Callable[[DesignProblem, float], Matrix]
+# Noise is computed this far beyond the domain. Planar Laplace noise leaves (1 + 45) e^-45 = 1.3e-18 of a row beyond,
+# noise on the line e^-45 = 3e-20. Both are below the rounding of a double, 1.1e-16.
+TAIL_NATS = 45.0
 
 
 def tables_for(border: Border, *, normalised: Tables, clamped: Tables) -> Tables:
@@ -44,13 +46,14 @@ def lattice_problem(problem: DesignProblem, name: str) -> tuple[tuple[int, ...],
 
 
 def displacements(shape: tuple[int, ...], cell: float, epsilon: float) -> int:
-    """Number of displacements 0, 1, ... cells over which noise at `epsilon` per unit must be followed."""
+    """Number of displacements 0, 1, ... cells for which masses of noise at `epsilon` per unit are computed."""
+    # From any cell the domain ends within `max(shape)` cells; the tail comes on top.
     count = max(shape) + math.ceil(TAIL_NATS / (epsilon * cell))
     require_memory(2 * count, 2 * count if len(shape) > 1 else 1, tables=2, what=f"noise at {epsilon:.3g} per unit")
     return count
 
 
-def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.float64]:
+def clamp_to_border(offsets: Floats, domain: Domain) -> Matrix:
     """The table (n, n) of noise with masses `offsets` at displacement (|a|, |b|), outside mass at the nearest cell.
 
     offsets (k,) or (k, k) at non-negative displacements in cells, k at least the longest side a of the domain. Cost:
@@ -61,7 +64,9 @@ def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.
     shape = (domain.shape[0], 1) if len(domain.shape) == 1 else (domain.shape[0], domain.shape[1])
     cells = shape[0] * shape[1]
     require_memory(cells, cells, tables=2, what="a closed form")
-    full = np.pad(kernel, [(side - 1, 0) for side in kernel.shape], mode="reflect")  # all signed displacements
+    # Masses depend on |a| and |b|, so a reflection gives all signed displacements.
+    full = np.pad(kernel, [(side - 1, 0) for side in kernel.shape], mode="reflect")
+    # Clamping acts on each axis alone: rows first, once for all cells of a row.
     table = np.empty((*shape, cells))
     for i in range(shape[0]):
         rows = _clamp(full, i, shape[0])
@@ -71,6 +76,7 @@ def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.
     table = table.reshape(cells, cells)[inside]
     if inside.all():
         return table
+    # A mask: cells outside it move to their nearest cell inside. That is post-processing again, and keeps privacy.
     assert domain.cell is not None and domain.origin is not None
     everywhere = Domain.grid(domain.shape, cell=domain.cell, unit=domain.unit, origin=domain.origin)
     _, target = cKDTree(domain.points).query(everywhere.points)
@@ -79,10 +85,11 @@ def clamp_to_border(offsets: NDArray[np.float64], domain: Domain) -> NDArray[np.
     return merged
 
 
-def _clamp(masses: NDArray[np.float64], position: int, side: int) -> NDArray[np.float64]:
+def _clamp(masses: Floats, position: int, side: int) -> Floats:
     """Masses (side, ...) on the cells of an axis, from those at all signed displacements of a place at `position`."""
+    # Displacement 0 is in the middle, so the axis begins `position` before it.
     first = masses.shape[0] // 2 - position
-    landed = masses[first : first + side].copy()
-    landed[0] += masses[:first].sum(axis=0)
-    landed[-1] += masses[first + side :].sum(axis=0)
-    return landed
+    clamped = masses[first : first + side].copy()
+    clamped[0] += masses[:first].sum(axis=0)
+    clamped[-1] += masses[first + side :].sum(axis=0)
+    return clamped

@@ -1,15 +1,15 @@
 """The Laplace mechanism in the plane and on the line: density proportional to e^{-eps |y - u|}.
 
-    in k dimensions   |y - u| has density proportional to r^{k-1} e^{-eps r},  E|y - u|^2 = k (k + 1) / eps^2
+    in k dimensions   |y - u| has density proportional to r^{k-1} e^{-eps r},  E|y - u|^2 = k (k + 1) / eps^2      (1)
+    mass of a cell  = integral of the density over the cell                                                        (2)
+    central cell    = (8 / 2 pi) integral_0^{pi/4} [1 - (1 + s) e^{-s}] dtheta,  s = eps h / (2 cos theta)         (3)
 
-On a grid each cell has the integral of the density over itself. Mass outside the domain needs a border rule:
-
-* clamped: it moves to the border. As post-processing of an eps-private mechanism this is eps-private for the Euclidean
-  distance of cell centres.
+* clamped: mass outside the domain moves to the border. This is post-processing of an eps-private mechanism, and so
+  eps-private for the Euclidean distance of cell centres.
 * normalised: each row over the domain is divided by its own sum, as in Alvim et al. 2018 (section IV-A). The sums
   differ, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040951271 per m it is 1.276 eps.
 
-The law of the noise itself is in evaluation/radial_laplace.py.
+The law of the noise is in evaluation/radial_laplace.py.
 Source: Andrés et al. 2013, section 4. Its mean squared error 37.5 at eps = 0.4 is the first row of Table I of
 Koufogiannis & Pappas 2016.
 """
@@ -21,8 +21,8 @@ import math
 import numpy as np
 import xarray as xr
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Matrix, Vector
 from mechdesign.base.validation import check_epsilon, validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism, level_or_default
 from mechdesign.closed_forms.lattice_noise import (
@@ -36,8 +36,8 @@ from mechdesign.closed_forms.lattice_noise import (
 from mechdesign.problem.problem import DesignProblem
 
 _NODES = 12  # Gauss-Legendre nodes per panel and axis: relative error under 1e-12 for panels of at most one nat
-_FAR_NODES, _NEAR = 6, 4  # the same from so many cells off the cusp
-_ANGLES = 40  # nodes of the polar form of the cell that holds the cusp
+_FAR_NODES, _NEAR_CELLS = 6, 4  # the same with fewer nodes, from so many cells off the cusp at the centre
+_ANGLES = 40  # nodes of (3)
 
 
 @validate_call
@@ -73,29 +73,31 @@ def planar_laplace_mechanism(
 
 
 def mean_squared_error(epsilon: float, dimension: int = 2) -> float:
-    """E|y - u|^2 = k (k + 1) / eps^2 of the continuous mechanism, in squared units."""
+    """(1): E|y - u|^2 of the continuous mechanism, in squared units."""
     return dimension * (dimension + 1) / check_epsilon(epsilon, "epsilon") ** 2
 
 
-def laplace_clamped(problem: DesignProblem, epsilon: float) -> NDArray[np.float64]:
+def laplace_clamped(problem: DesignProblem, epsilon: float) -> Matrix:
     """Cell integrals of the density, outside mass at the border, (n, n); rows sum to 1."""
     shape, cell = lattice_problem(problem, "the Laplace mechanism")
     clamped = clamp_to_border(_masses(shape, displacements(shape, cell, epsilon), cell, epsilon), problem.domain)
+    # All rows have one sum up to rounding: 1 less the tail beyond `displacements`.
     return np.asarray(clamped / clamped.sum(axis=1, keepdims=True))
 
 
-def laplace_normalised(problem: DesignProblem, epsilon: float) -> NDArray[np.float64]:
+def laplace_normalised(problem: DesignProblem, epsilon: float) -> Matrix:
     """Cell integrals of the density with each row divided by its sum, (n, n)."""
     shape, cell = lattice_problem(problem, "the Laplace mechanism")
     index = problem.domain.index
     assert index is not None
-    away = tuple(np.abs(axis[:, None] - axis[None, :]) for axis in index.T)
-    weight = _masses(shape, max(shape), cell, epsilon)[away]
+    displacement = tuple(np.abs(axis[:, None] - axis[None, :]) for axis in index.T)
+    weight = _masses(shape, max(shape), cell, epsilon)[displacement]
     return np.asarray(weight / weight.sum(axis=1, keepdims=True))
 
 
-def _masses(shape: tuple[int, ...], count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
-    """Masses at the first `count` displacements of every axis; all at 0 if less than e^-45 leaves the cell."""
+def _masses(shape: tuple[int, ...], count: int, cell: float, epsilon: float) -> Floats:
+    """Masses at the first `count` displacements of every axis."""
+    # A half cell of over 45 nats keeps all but the tail of `TAIL_NATS`, and its quadrature would need many panels.
     if epsilon * cell > 2 * TAIL_NATS:
         masses = np.zeros((count,) * len(shape))
         masses.flat[0] = 1.0
@@ -103,22 +105,21 @@ def _masses(shape: tuple[int, ...], count: int, cell: float, epsilon: float) -> 
     return line_masses(count, cell, epsilon) if len(shape) == 1 else cell_masses(count, cell, epsilon)
 
 
-def line_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
-    """Masses (count,) of the cells at 0, 1, ... cells from the centre, on the line; exact."""
+def line_masses(count: int, cell: float, epsilon: float) -> Vector:
+    """Masses (count,) of the cells at 0, 1, ... cells from the centre, on the line."""
+    # (2) in closed form: e^{-eps k h} sinh(eps h / 2) for k >= 1, and both halves of the central cell together.
     half = epsilon * cell / 2
     masses = np.exp(-2 * half * np.arange(count)) * math.sinh(half)
     masses[0] = -math.expm1(-half)
     return masses
 
 
-def cell_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
-    """Masses (count, count) of the square cells at non-negative displacements, in the plane.
-
-    Tensor Gauss-Legendre rules on panels of at most one nat. The density has a cusp in the central cell, which is done
-    in polar coordinates: 8 integral_0^{pi/4} [1 - (1 + s) e^{-s}] dtheta / 2 pi with s = eps h / (2 cos theta).
-    """
-    masses, near = _rule(count, epsilon * cell, _FAR_NODES), _rule(min(count, _NEAR), epsilon * cell, _NODES)
-    masses[: len(near), : len(near)] = near
+def cell_masses(count: int, cell: float, epsilon: float) -> Matrix:
+    """Masses (count, count) of the square cells at non-negative displacements, in the plane."""
+    masses, central = _rule(count, epsilon * cell, _FAR_NODES), _rule(min(count, _NEAR_CELLS), epsilon * cell, _NODES)
+    masses[: len(central), : len(central)] = central
+    # (3): the density has a cusp at the centre, where a product rule converges slowly. In polar coordinates the radial
+    # integral is elementary. The cell is eight triangles of angle pi / 4, whose far side is h / (2 cos theta) away.
     angle, angle_weight = leggauss(_ANGLES)
     theta = (angle + 1) * math.pi / 8
     radius = epsilon * cell / 2 / np.cos(theta)
@@ -128,16 +129,18 @@ def cell_masses(count: int, cell: float, epsilon: float) -> NDArray[np.float64]:
     return masses
 
 
-def _rule(count: int, cell: float, nodes: int) -> NDArray[np.float64]:
-    """Integrals (count, count) of the density over cells of side `cell` nats, by `nodes` nodes a panel and axis."""
+def _rule(count: int, cell: float, nodes: int) -> Matrix:
+    """(2) for cells (count, count) of side `cell` nats, by `nodes` nodes a panel and axis."""
+    # Panels of at most one nat: along an axis the density changes by at most a factor e over one.
     panels = max(1, math.ceil(cell))
     node, weight = leggauss(nodes)
     inner = (np.arange(panels)[:, None] + (node + 1) / 2) / panels - 0.5
-    share = np.tile(weight / 2 / panels, panels) * cell
+    node_weight = np.tile(weight / 2 / panels, panels) * cell
     squares = (cell * (inner.reshape(-1, 1) + np.arange(count))) ** 2
     masses = np.zeros((count, count))
-    for i in range(len(share)):  # nodes (j, i) give the transpose of (i, j)
+    # Nodes (j, i) give the transpose of (i, j): pairs i >= j suffice, with half the weight on the diagonal.
+    for i in range(len(node_weight)):
         decay = squares[i][:, None, None] + squares[: i + 1].T
         np.exp(-np.sqrt(decay, out=decay), out=decay)
-        masses += share[i] * (decay @ np.append(share[:i], share[i] / 2))
+        masses += node_weight[i] * (decay @ np.append(node_weight[:i], node_weight[i] / 2))
     return np.asarray((masses + masses.T) / (2 * math.pi))

@@ -1,4 +1,4 @@
-"""K-ary randomized response: the true secret with probability e^eps / (K - 1 + e^eps), else any other one alike.
+"""K-ary randomized response: the true secret with probability e^eps / (K - 1 + e^eps), others with equal shares.
 
 It is eps-locally private, and optimal for the discrete metric under 0/1 loss and a uniform prior. eps is in nats.
 Source: Kairouz, Oh & Viswanath 2014; Alvim et al. 2018, section V.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.validation import check_epsilon, validate_call
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import UnsuitableError
 from mechdesign.problem.problem import DesignProblem
 
-_LARGEST = 700.0  # nats: e^700 is a double
+_MAX_NATS = 700.0  # e^700 is a double; integers of sum 2^62 distinguish no odds above e^43
 
 
 @validate_call
@@ -51,9 +51,9 @@ def randomized_response_mechanism(problem: DesignProblem, epsilon: float | None 
     )
 
 
-def randomized_response_table(size: int, epsilon: float) -> NDArray[np.float64]:
+def randomized_response_table(size: int, epsilon: float) -> Matrix:
     """The (K, K) table for K = size; that of 700 nats for a larger epsilon."""
-    odds = np.exp(min(epsilon, _LARGEST))
+    odds = np.exp(min(epsilon, _MAX_NATS))
     other = 1.0 / (size - 1 + odds)
     probabilities = np.full((size, size), other)
     np.fill_diagonal(probabilities, other * odds)

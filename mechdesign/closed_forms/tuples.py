@@ -7,10 +7,7 @@ Every point is reported on its own, by mechanisms private for c_i d:
 This is tight if all mechanisms have the same worst pair: n points cost n times the epsilon. One report of an aggregate
 f costs less: if d(f(x), f(x')) <= Delta d_inf(x, x') and K is private for c d, then K(f(x)) is private for Delta c
 d_inf. The centroid has Delta = 1. At one total eps in the plane, the mean distance is 2 / eps for a centroid and
-2 n / eps for each of n points.
-
-Tuples are the nodes of a `Graph` with an edge of length d_inf between any two: N = m^n tuples over m places, the first
-point varying slowest, with N^2 / 2 edges. That is for small domains, to prove these statements on examples.
+2 n / eps for each of n points. N = m^n tuples over m places have N^2 / 2 edges: this is for examples on small domains.
 Source: Andrés et al. 2013, section 3.3. `Budget` adds up the costs of independent reports without any table.
 """
 
@@ -22,8 +19,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.memory import require_memory
 from mechdesign.base.validation import check_whole
 from mechdesign.closed_forms.build import closed_form_mechanism
@@ -35,12 +32,12 @@ from mechdesign.problem.metrics import Graph
 from mechdesign.problem.problem import DesignProblem
 
 
-def tuple_distances(problem: DesignProblem, count: int) -> NDArray[np.float64]:
+def tuple_distances(problem: DesignProblem, count: int) -> Matrix:
     """d_inf (N, N) in nats between all tuples of `count` secrets of the problem, the first point slowest."""
     points, size = check_whole(count, "count"), problem.domain.size
     require_memory(size**points, size**points, tables=5, what=f"the pairs of all tuples of {points} points")
     places = np.unravel_index(np.arange(size**points), (size,) * points)
-    return functools.reduce(np.maximum, (problem.distances[np.ix_(at, at)] for at in places))
+    return functools.reduce(np.maximum, (problem.distances[np.ix_(point, point)] for point in places))
 
 
 def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
@@ -48,17 +45,18 @@ def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
 
     The loss is the mean of the points' losses, so that it compares with the loss of one point.
     """
-    apart = tuple_distances(problem, count)
-    answers = problem.reports.size**count
-    require_memory(len(apart), answers, tables=4, what="a table over tuples")
-    tail, head = np.triu_indices(len(apart), 1)
+    distances = tuple_distances(problem, count)
+    report_count = problem.reports.size**count
+    require_memory(len(distances), report_count, tables=4, what="a table over tuples")
+    # Every pair is an edge, because no rule says which pairs of tuples suffice.
+    tail, head = np.triu_indices(len(distances), 1)
     prior = _over_tuples([problem.prior_array[:, None]] * count, np.multiply).ravel()
     return DesignProblem(
-        domain=Domain.nodes(len(apart)),
-        metric=Graph(tail=tail, head=head, length=apart[tail, head]),
+        domain=Domain.nodes(len(distances)),
+        metric=Graph(tail=tail, head=head, length=distances[tail, head]),
         prior=prior / math.fsum(prior),
         loss=TableLoss(values=_over_tuples([problem.loss_matrix / count] * count, np.add)),
-        reports=Domain.nodes(answers) if problem.reports is not problem.domain else None,  # type: ignore[arg-type]
+        reports=Domain.nodes(report_count) if problem.reports is not problem.domain else None,  # type: ignore[arg-type]
         name=f"{problem.name}, tuples of {count}",
     )
 
@@ -66,8 +64,8 @@ def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
 def independent(problem: DesignProblem, mechanisms: Sequence[xr.Dataset]) -> xr.Dataset:
     """One report for every point, each by its mechanism over the secrets and reports of `problem`.
 
-    It is a mechanism for `tuple_problem` whose table is the product of theirs, certified at its multiple of d_inf: at
-    most c_1 + ... + c_n if mechanism i is for c_i times the metric.
+    A mechanism for `tuple_problem`, certified at its multiple of d_inf: at most c_1 + ... + c_n if mechanism i is
+    private for c_i times the metric.
     """
     shape = (problem.domain.size, problem.reports.size)
     for mechanism in mechanisms:
@@ -77,10 +75,10 @@ def independent(problem: DesignProblem, mechanisms: Sequence[xr.Dataset]) -> xr.
                 field="mechanisms",
                 value=mechanism["mass"].shape,
             )
-    together = tuple_problem(problem, len(mechanisms))
+    joint_problem = tuple_problem(problem, len(mechanisms))
     tables = [mechanism["mass"].values / float(ROW_SUM) for mechanism in mechanisms]
     return closed_form_mechanism(
-        together,
+        joint_problem,
         _over_tuples(tables, np.multiply),
         name="independent",
         claimed_epsilon=None,
@@ -88,10 +86,11 @@ def independent(problem: DesignProblem, mechanisms: Sequence[xr.Dataset]) -> xr.
     )
 
 
-def _over_tuples(tables: Sequence[NDArray[np.float64]], combine: np.ufunc) -> NDArray[np.float64]:
+def _over_tuples(tables: Sequence[Matrix], combine: np.ufunc) -> Matrix:
     """Tables (m, k) over points, one each, combined entry by entry to a table (m^n, k^n) over tuples."""
-    whole, *others = tables
+    combined, *others = tables
     for table in others:
-        paired = combine(whole[:, None, :, None], table[None, :, None, :])
-        whole = np.asarray(paired.reshape(len(whole) * len(table), -1))
-    return whole
+        # The first point varies slowest, as in `unravel_index`.
+        pairs = combine(combined[:, None, :, None], table[None, :, None, :])
+        combined = np.asarray(pairs.reshape(len(combined) * len(table), -1))
+    return combined

@@ -12,7 +12,7 @@ from mechdesign.base.units import plural_unit
 from mechdesign.devicemap.device_map import DeviceMap
 from mechdesign.devicemap.draw import MapSampler
 from mechdesign.devicemap.files import KIND, load_device_map
-from mechdesign.evaluation.protection import Protection, along_steps, factor_of, near_steps, subject_of
+from mechdesign.evaluation.protection import Protection, displacements_within, factor_of, path_length_bound, subject_of
 from mechdesign.factored.dataset import largest_ratio
 from mechdesign.factored.row_sums import join_words, row_sums
 from mechdesign.factored.verify import worst_edge
@@ -50,8 +50,8 @@ def check_device_map(
 def map_protection(device_map: DeviceMap) -> Protection:
     """The protection of the cells of a map, by the claimed distance of cells that touch."""
     domain = device_map.domain
-    steps, _ = near_steps(domain, Fraction(0), Fraction(1))
-    factor, subject = factor_of(along_steps(device_map.edges, domain, steps)), subject_of(domain)
+    steps, _ = displacements_within(domain, Fraction(0), Fraction(1))
+    factor, subject = factor_of(path_length_bound(device_map.edges, domain, steps)), subject_of(domain)
     return Protection(
         kind="cells", subject=subject, unit=plural_unit(domain.unit), within=0.0, factor=factor, exact=False
     )

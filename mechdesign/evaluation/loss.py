@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM
@@ -17,10 +18,8 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES, Distance, Loss, SquaredDistance, TableLoss
 from mechdesign.problem.position_loss import CENTRE_WEIGHTS, claim_cost, position_cost
 
-Array = NDArray[np.float64]
 
-
-def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> NDArray[np.float64]:
+def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> Matrix:
     """P(y|u) (b, m) in floating point as `Sampler` draws for secrets (b,), all by default, without proving the table.
 
     With a claim about positions a cell has the mean of its nine rows, with weights 1/8, 3/4, 1/8 along either axis.
@@ -31,14 +30,15 @@ def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> NDArr
     mass = mechanism["mass"].values
     if "around_row" not in mechanism:
         return np.asarray(mass[cells] / float(ROW_SUM))
-    around = mechanism["around_row"].values[cells]
+    # The nine rows are added in a fixed order, so the mean has the same bits on every machine.
+    neighbours = mechanism["around_row"].values[cells]
     mean = np.zeros((len(cells), mass.shape[1]))
-    for row, weight in zip(around.T, CENTRE_WEIGHTS.tolist(), strict=True):
+    for row, weight in zip(neighbours.T, CENTRE_WEIGHTS.tolist(), strict=True):
         mean += weight * (mass[row] / float(ROW_SUM))
     return mean
 
 
-def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
+def loss_matrix(mechanism: xr.Dataset) -> Matrix:
     """l(u, y) (n, m) of a mechanism: rebuilt from its coordinates, or the stored table."""
     name = mechanism.attrs["loss"]
     if name == TableLoss.name:
@@ -53,8 +53,7 @@ def loss_matrix(mechanism: xr.Dataset) -> NDArray[np.float64]:
 def mechanism_loss(mechanism: xr.Dataset) -> float:
     """The expected loss of a mechanism under the stored prior.
 
-    Distances are from the centres of cells. With a claim about positions they are from the true position, if the loss
-    has a mean over a cell.
+    Losses are from centres of cells; with a claim about positions from the true position, if that mean is known.
 
     Parameters
     ----------
@@ -74,13 +73,13 @@ def mechanism_loss(mechanism: xr.Dataset) -> float:
     return total_cost(mechanism["mass"].values, table_cost(mechanism, loss_matrix(mechanism)))
 
 
-def table_cost(mechanism: xr.Dataset, matrix: Array, loss: Loss | None = None) -> Array:
+def table_cost(mechanism: xr.Dataset, matrix: Matrix, loss: Loss | None = None) -> Matrix:
     """`claim_cost` (n, m) of a table, from the losses between centres (n, m); `loss` defaults to that of the file."""
     if loss is None:
         loss = LOSSES.get(mechanism.attrs["loss"]) or TableLoss(values=matrix)
-    around = mechanism["around_row"].values if "around_row" in mechanism else None
+    neighbours = mechanism["around_row"].values if "around_row" in mechanism else None
     domain, reports = stored_domain(mechanism), _places(mechanism, "report")
-    return claim_cost(loss, matrix, mechanism["prior"].values, domain, reports, around)
+    return claim_cost(loss, matrix, mechanism["prior"].values, domain, reports, neighbours)
 
 
 def constant_loss(mechanism: xr.Dataset) -> float:
@@ -113,20 +112,22 @@ def expected_distance(mechanism: xr.Dataset) -> float | None:
     return total_cost(mechanism["mass"].values, table_cost(mechanism, distance, Distance()))
 
 
-def report_distances(mechanism: xr.Dataset) -> NDArray[np.float64] | None:
+def report_distances(mechanism: xr.Dataset) -> Matrix | None:
     """|u - y| (n, m) in units of length; None for graph nodes, and for reports in another unit or with other axes."""
     secrets, reports = _places(mechanism, "secret"), _places(mechanism, "report")
-    alike = (secrets.unit, secrets.dimension) == (reports.unit, reports.dimension)
-    if '"nodes"' in mechanism.attrs["domain"] or not alike:
+    is_comparable = (secrets.unit, secrets.dimension) == (reports.unit, reports.dimension)
+    # Nodes of a graph are stored with numbers for coordinates, whose differences are not lengths.
+    if '"nodes"' in mechanism.attrs["domain"] or not is_comparable:
         return None
     return Distance().matrix(secrets, reports)
 
 
 def _places(mechanism: xr.Dataset, dim: str) -> Domain:
-    """The places of a dimension as points; unlike `Domain`, a single report is allowed."""
+    """The places of a dimension as points."""
     points = stored_points(mechanism, dim)
     if len(points) > 1:
         return Domain(kind="points", points=points, unit=mechanism[f"{dim}_x"].attrs["units"])
+    # `Domain` refuses a single place, but the constant mechanism has a single report.
     place = object.__new__(Domain)
     for field, value in (("kind", "points"), ("points", points), ("unit", mechanism[f"{dim}_x"].attrs["units"])):
         object.__setattr__(place, field, value)
@@ -143,11 +144,12 @@ def position_loss(mechanism: xr.Dataset) -> float | None:
     if loss is None:
         return None
     if "mass" not in mechanism:
+        # |u + t - y|^2 has the mean |u - y|^2 + E|t|^2 over a cell, whatever the report: no table is needed.
         within = loss.within_cell(stored_domain(mechanism)) if type(loss) is SquaredDistance else None
         return None if within is None else float(mechanism.attrs["expected_loss"]) + within
     if mechanism.sizes["report"] < 2 or "report_x" not in mechanism.coords:
         return None
-    around = mechanism["around_row"].values if "around_row" in mechanism else None
+    neighbours = mechanism["around_row"].values if "around_row" in mechanism else None
     domain, reports = stored_domain(mechanism), _places(mechanism, "report")
-    cost = position_cost(loss, mechanism["prior"].values, domain, reports, around)
+    cost = position_cost(loss, mechanism["prior"].values, domain, reports, neighbours)
     return None if cost is None else total_cost(mechanism["mass"].values, cost)

@@ -1,13 +1,11 @@
-"""The privacy level in plain words: within r, no two places change an attacker's odds by more than a factor e^l.
+"""The privacy level in plain words: one report changes odds between places r apart by at most a factor e^l.
 
-A mechanism private for eps |x - x'| has l = eps r: for places at most r apart, the probabilities of any report differ
-by a factor of at most e^l. So do the odds of any attacker between them, for any prior. Two places within r of a person
-may be 2 r apart, with l = 2 eps r. For k independent reports the factor is e^{k l}.
+    l = eps r                          for mechanisms private for eps |x - x'|, any prior and any attacker        (1)
+    disc share = 1 - (1 + x) e^{-x}    for x = eps R, if people live evenly on the whole plane                    (2)
 
-Discs. If people live evenly on the whole plane, one report leaves at most 1 - (1 + x) e^{-x} of the probability in one
-disc of radius R, x = eps R; planar Laplace noise attains it. Averaging a report's column over rotations about the
-disc's centre keeps the metric and the masses inside and outside. The mean is at most g(R) e^{eps (R - r)} inside and
-at least g(R) e^{-eps (r - R)} outside, with equality for e^{-eps r}. On a map with coasts and towns it can be more.
+Two places within r of a person may be 2 r apart, with l = 2 eps r. For k independent reports the factor is e^{k l}.
+(2) bounds the probability that one report leaves in one disc of radius R. Planar Laplace noise attains it. On a map
+with coasts and towns it can be more.
 Source: Andrés et al. 2013, section 3 (l-privacy within r).
 """
 
@@ -21,7 +19,7 @@ from mechdesign.errors import InputError
 
 @validate_call
 def epsilon_within(radius: float, nats: float) -> float:
-    """The level eps = nats / radius at which odds within a radius change by a factor of at most e^nats.
+    """The level eps = nats / radius: odds between places up to `radius` apart change by a factor of at most e^nats.
 
     Parameters
     ----------
@@ -45,7 +43,7 @@ def epsilon_within(radius: float, nats: float) -> float:
 
 @validate_call
 def nats_within(radius: float, epsilon: float) -> float:
-    """The nats eps * radius by which odds within a radius change at most.
+    """The nats eps * radius: odds between places up to `radius` apart change by a factor of at most e^nats.
 
     Parameters
     ----------
@@ -82,11 +80,11 @@ def nats_of_factor(factor: float) -> float:
 def level_of_odds(
     *, within: float | None, factor: float | None = None, epsilon: float | None = None
 ) -> tuple[float, dict[str, float]]:
-    """Epsilon in nats per unit, from a factor within a radius or from epsilon; and the parameters of the design."""
+    """Epsilon in nats per unit, from a factor and its radius or from epsilon; and the parameters of the design."""
     if (factor is None) == (epsilon is None):
-        given = "none" if factor is None else "`factor`, `epsilon`"
+        forms = "none" if factor is None else "`factor`, `epsilon`"
         message = "one form of the level is needed; pass within=200 factor=2, or epsilon=E"
-        raise InputError(message, field="factor", value=given)
+        raise InputError(message, field="factor", value=forms)
     if factor is None:
         assert epsilon is not None
         return check_positive(epsilon, "epsilon"), {"epsilon": epsilon}
@@ -108,6 +106,9 @@ def disc_share(nats: float) -> float:
     >>> round(disc_share(nats_of_disc_share(0.2)), 12)
     0.2
     """
+    # (2): averaging a report's column over rotations about the disc's centre keeps the metric and the masses inside and
+    # outside. By (1) the mean is at most g(R) e^{eps (R - r)} inside, and at least g(R) e^{-eps (r - R)} outside, with
+    # equality for g = e^{-eps r}.
     x = check_positive(nats, "nats", infinite=True)
     return -math.expm1(-x) - (x * math.exp(-x) if x < math.inf else 0.0)
 
@@ -118,6 +119,7 @@ def nats_of_disc_share(share: float) -> float:
 
     if not 0 < share < 1:
         raise InputError("must lie in (0, 1)", field="share", value=share)
+    # The share rises from 0 to 1, so doubling brackets the root.
     high = 2.0
     while disc_share(high) < share:
         high *= 2

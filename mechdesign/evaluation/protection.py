@@ -1,15 +1,12 @@
 r"""Protection: the largest factor by which one report changes the odds between two people.
 
-Odds between people at x and x' change by max over reports y of P(y|x) / P(y|x'). `factor` is the largest of these,
-rounded up, over all x, x' at most `within` apart in a straight line on the ground. A plane lengthens lines by up to
-1 + excess: such positions lie at most within (1 + excess) apart on it.
+    factor = max over x, x' at most `within` apart on the ground, and reports y, of P(y|x) / P(y|x'), rounded up   (1)
+    gap(k) = length of (|k| - 1)+ h, for cells of side h at a displacement of k cells                              (2)
+    factor = max over cells u, v with gap < within (1 + excess), and y, of mass[u, y] / mass[v, y]                 (3)
 
-Cells are half-open: a border belongs to the higher cell. Cells at a displacement of k > 0 along the axes hold positions
-at every distance above their gap, the length of (|k| - 1)+ h, and at none below or at it. So the factor is the largest
-over all pairs of cells with gap < within (1 + excess); without a plane it is attained. Gaps are compared in fractions.
-At within = 0 these are the cells that touch. The factor of two cells is max over y of mass[u, y] / mass[v, y]. In
-doubles it is within 4 units in the last place of the exact fraction, which 2^-50 exceeds. If that is too much work, and
-for factors, it is e^d for the largest claimed distance d of such cells. Positions: positions/protection.py.
+Distances are straight lines. A plane lengthens them by up to 1 + excess; without a plane (3) is attained. If (3) is too
+much work, and for factored mechanisms, the factor is e^d for the largest claimed distance d of such cells.
+Mechanisms with a claim about positions: positions/protection.py.
 """
 
 from __future__ import annotations
@@ -23,9 +20,9 @@ from typing import Any, Literal, Protocol
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 
+from mechdesign.base.arrays import Indices, IntegerMatrix, Masses
 from mechdesign.base.registry import Role
 from mechdesign.base.units import plural_unit
 from mechdesign.base.validation import read_only
@@ -37,38 +34,30 @@ from mechdesign.problem.lattice import Edges, all_pairs, displaced_pairs
 from mechdesign.problem.metrics import Discrete, Eikonal, Euclidean
 from mechdesign.problem.vocabulary import CELLS, INTERVALS, words_of
 
-USUAL = 2.0  # the factor whose radius is stated by default
-MOST_WORK = 4_000_000_000  # pairs of rows times reports that are compared: some ten seconds
-MOST_CELLS = 20_000  # of a masked map, between whose cells the shortest ways are searched
-_UP = 1 + 2.0**-50
-_SEARCHED = 256  # cells that are searched from at a time
-_PAIRS = 50_000_000  # of cells that are taken one by one; beyond, all pairs of the map are
+USUAL_FACTOR = 2.0  # its radius is stated by default
+MAX_COMPARISONS = 4_000_000_000  # pairs of rows times reports: seconds, not minutes
+MAX_PATH_CELLS = 20_000  # of a masked map, between whose cells shortest paths are searched
+_ROUND_UP = 1 + 2.0**-50  # exceeds the 4 units in the last place by which (3) in doubles may be below the exact ratio
+_SOURCES = 256  # cells per call of Dijkstra's search: bounds the table of path lengths
+_MAX_LISTED_PAIRS = 50_000_000  # pairs of cells that are looked up; beyond, the largest over all pairs is used
 
 Kind = Literal["positions", "cells", "places"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Protection:
-    """The protection of a mechanism.
-
-    subject: `kind` in words. unit: the unit of `within`, as printed. within: the radius in a straight line on the
-    ground, None without a length. factor: the largest factor by which one report changes the odds within the radius,
-    rounded up; inf without a bound, None if it needs too much work. exact: True if two positions or places attain it.
-    between: the pairs of places, if `within` does not define them. along: the curve along which `within` is measured,
-    if it is not straight. path: the factor at a distance `within` along paths in a masked area. epsilon: the largest
-    claimed level of positions, in nats per unit on the ground.
-    """
+    """The protection of a mechanism, as results and pages state it."""
 
     kind: Kind
-    subject: str
-    unit: str
-    within: float | None
-    factor: float | None
-    exact: bool
-    between: str | None = None
-    along: str | None = None
-    path: float | None = None
-    epsilon: float | None = None
+    subject: str  # `kind` in words
+    unit: str  # of `within`, as printed
+    within: float | None  # the radius in a straight line on the ground; None without a length
+    factor: float | None  # (1) in that radius; inf without a bound, None if it needs too much work
+    exact: bool  # True if two positions or places attain the factor
+    between: str | None = None  # the pairs of places, if `within` does not define them
+    along: str | None = None  # the curve along which `within` is measured, if it is not straight
+    path: float | None = None  # the factor at a distance `within` along paths in a masked area
+    epsilon: float | None = None  # the largest claimed level of positions, in nats per unit on the ground
 
 
 class PositionProtection(Protocol):
@@ -83,7 +72,7 @@ POSITION_PROTECTION: Role[PositionProtection] = Role("protection of positions")
 
 
 def protection(stored: MechanismFile, within: float | None = None) -> Protection:
-    """The protection of a certified mechanism, from its integers, or from its claim beyond `MOST_WORK`."""
+    """The protection of a certified mechanism, from its integers, or from its claim beyond `MAX_COMPARISONS`."""
     radius = _designed_radius(stored) if within is None else within
     if stored.positions is not None:
         return POSITION_PROTECTION.get().protection(stored, stored.positions, radius)
@@ -92,23 +81,26 @@ def protection(stored: MechanismFile, within: float | None = None) -> Protection
 
 def _designed_radius(stored: MechanismFile) -> float | None:
     radius = stored.parameters["problem_parameters"].get("within")
-    known = isinstance(radius, (int, float)) and not isinstance(radius, bool) and 0 < radius < math.inf
-    return float(radius) if known else None
+    # Files are untrusted: the stored parameter may be anything that JSON can hold.
+    is_radius = isinstance(radius, (int, float)) and not isinstance(radius, bool) and 0 < radius < math.inf
+    return float(radius) if is_radius else None
 
 
 def factor_of(nats: Fraction | float) -> float:
     """e^nats, rounded up; inf beyond 709 nats, where doubles end."""
-    raised = rounded_up(Fraction(nats))
-    if raised > 80:  # where `exp_lower` ends: the library's is right to some units in the last place
-        return math.exp(raised) * (1 + 2.0**-40) if raised < 709 else math.inf
-    digits, shift = exp_lower(raised)
-    return 1.0 if raised == 0 else rounded_up(Fraction(digits) / Fraction(2) ** shift * (1 + Fraction(1, 1 << 59)))
+    exponent = rounded_up(Fraction(nats))
+    # Beyond 80 nats `exp_lower` is not tight. The library's exp errs by some units in the last place, far below 2^-40.
+    if exponent > 80:
+        return math.exp(exponent) * (1 + 2.0**-40) if exponent < 709 else math.inf
+    # `exp_lower` is below e^nats by at most 2^-60 of it, so 2^-59 more is above.
+    digits, shift = exp_lower(exponent)
+    return 1.0 if exponent == 0 else rounded_up(Fraction(digits) / Fraction(2) ** shift * (1 + Fraction(1, 1 << 59)))
 
 
 def rounded_up(exact: Fraction) -> float:
     """The smallest double of at least `exact`, or the next one."""
-    near = float(exact)
-    return math.nextafter(near, math.inf) if Fraction(near) < exact else near
+    nearest = float(exact)
+    return math.nextafter(nearest, math.inf) if Fraction(nearest) < exact else nearest
 
 
 def stretch(domain: Domain) -> Fraction:
@@ -132,8 +124,8 @@ def subject_of(domain: Domain) -> str:
 
 def _cell_protection(stored: MechanismFile, within: float | None) -> Protection:
     domain, radius = stored.domain, 0.0 if within is None else within
-    steps, inner = near_steps(domain, Fraction(radius), stretch(domain))
-    exact = not stored.is_factored and len(steps) * stored.mechanism["mass"].size <= MOST_WORK
+    steps, is_sure = displacements_within(domain, Fraction(radius), stretch(domain))
+    exact = not stored.is_factored and len(steps) * stored.mechanism["mass"].size <= MAX_COMPARISONS
     if exact:
         pairs = (displaced_pairs(domain, tuple(step)) for step in steps.tolist())
         factor: float | None = _largest_factor(stored.mechanism["mass"].values, pairs)
@@ -146,51 +138,60 @@ def _cell_protection(stored: MechanismFile, within: float | None) -> Protection:
         unit=plural_unit(domain.unit),
         within=radius,
         factor=factor,
-        exact=exact and inner,
+        exact=exact and is_sure,
     )
 
 
-def near_steps(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[NDArray[np.int64], bool]:
+def displacements_within(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[IntegerMatrix, bool]:
     """Displacements (k, axes) of cells with positions at most `radius` apart, nearest first, one of each opposite pair.
 
-    The second value is True if all of them do so however the plane stretches lengths.
+    The second value is True if all of them have such positions however the plane stretches lengths.
     """
     assert domain.cell is not None and domain.shape is not None
     sides = [Fraction(side) for side in domain.cell]
+    # No gap exceeds the sum of the sides of the map, so a larger radius adds nothing.
     across = sum((count * side for count, side in zip(domain.shape, sides, strict=True)), Fraction(0))
-    radius = min(radius, across)  # every gap is shorter
-    most = radius * stretch
-    reach = [min(count - 1, math.floor(most / side) + 1) for count, side in zip(domain.shape, sides, strict=True)]
-    ranges = [np.arange(-k if axis else 0, k + 1) for axis, k in enumerate(reach)]
+    radius = min(radius, across)
+    on_plane = radius * stretch
+    farthest = [
+        min(count - 1, math.floor(on_plane / side) + 1) for count, side in zip(domain.shape, sides, strict=True)
+    ]
+    ranges = [np.arange(-k if axis else 0, k + 1) for axis, k in enumerate(farthest)]
     steps = np.stack([axis.ravel() for axis in np.meshgrid(*ranges, indexing="ij")], axis=1)
-    # Displacements come in opposite pairs with one factor, so half of them suffices.
-    steps = steps[math.prod(2 * k + 1 for k in reach[1:]) // 2 + 1 :]  # later than the origin
+    # Displacements come in opposite pairs with one factor, so the half after the origin suffices.
+    steps = steps[math.prod(2 * k + 1 for k in farthest[1:]) // 2 + 1 :]
+    # (2). Cells are half-open: a border belongs to the higher cell. So two cells hold positions at every distance above
+    # their gap, and at none below it or equal to it.
     gap = np.maximum(np.abs(steps) - 1, 0)
     square = ((gap * np.asarray(domain.cell)) ** 2).sum(axis=1)
-    limit = float(most) ** 2
-    near = square <= limit * (1 + 1e-9)
-    steps, gap, square = steps[near], gap[near], square[near]
-    near, sure = np.ones(len(steps), bool), True
+    limit = float(on_plane) ** 2
+    is_near = square <= limit * (1 + 1e-9)
+    steps, gap, square = steps[is_near], gap[is_near], square[is_near]
+    is_near, is_sure = np.ones(len(steps), bool), True
     for k in np.flatnonzero(square > float(radius) ** 2 * (1 - 1e-9)):
         # Only displacements near the limit need fractions; floating point decides the others safely.
         exact = sum(((int(g) * side) ** 2 for g, side in zip(gap[k], sides, strict=True)), Fraction(0))
-        near[k] = exact < most**2 if radius > 0 else exact == 0
+        # At radius 0 the cells that touch count.
+        is_near[k] = exact < on_plane**2 if radius > 0 else exact == 0
         # Between the radius and `stretch` times it the plane decides. It keeps lengths along a row of cells exactly.
         along_a_row = exact == radius**2 and np.count_nonzero(gap[k]) == 1
-        sure &= not near[k] or exact < radius**2 or radius == 0 or bool(along_a_row)
-    order = np.argsort(square[near], kind="stable")
-    return steps[near][order], sure
+        is_sure &= not is_near[k] or exact < radius**2 or radius == 0 or bool(along_a_row)
+    order = np.argsort(square[is_near], kind="stable")
+    return steps[is_near][order], is_sure
 
 
-def _largest_factor(mass: NDArray[np.uint64], pairs: Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]) -> float:
+def _largest_factor(mass: Masses, pairs: Iterator[tuple[Indices, Indices]]) -> float:
+    """(3) over pairs of rows."""
     table = np.ascontiguousarray(mass)
-    ratios = (float(_steepest(table, read_only(tail), read_only(head))) for tail, head in pairs if len(tail))
+    ratios = (float(_largest_ratio(table, read_only(tail), read_only(head))) for tail, head in pairs if len(tail))
     largest = max(ratios, default=1.0)
-    return 1.0 if largest == 1 else largest * _UP
+    # A ratio of exactly 1 comes from equal rows alone, and needs no rounding.
+    return 1.0 if largest == 1 else largest * _ROUND_UP
 
 
 @numba.njit(cache=True, nogil=True)
-def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
+def _largest_ratio(mass, tail, head):  # type: ignore[no-untyped-def]
+    # One division serves both directions: the smallest ratio is the largest of the opposite ones, inverted.
     high, low = 1.0, 1.0
     for e in range(tail.size):
         u, v = tail[e], head[e]
@@ -201,7 +202,7 @@ def _steepest(mass, tail, head):  # type: ignore[no-untyped-def]
     return max(high, 1 / low)
 
 
-def _claimed_distance(stored: MechanismFile, steps: NDArray[np.int64]) -> Fraction | None:
+def _claimed_distance(stored: MechanismFile, steps: IntegerMatrix) -> Fraction | None:
     """An upper bound of the claimed distances in nats of cells at these displacements; None if unknown."""
     metric, domain = stored.metric, stored.domain
     assert domain.cell is not None and domain.shape is not None
@@ -210,29 +211,30 @@ def _claimed_distance(stored: MechanismFile, steps: NDArray[np.int64]) -> Fracti
     if isinstance(metric, Discrete):
         return Fraction(metric.epsilon) * Fraction(metric.scale)
     if isinstance(metric, Euclidean):
+        # In each branch 2^-40 exceeds the rounding of the sums in doubles.
         away = float(np.sqrt(((steps * np.asarray(domain.cell)) ** 2).sum(axis=1)).max())
         return Fraction(metric.epsilon) * Fraction(metric.scale) * Fraction(away * (1 + 2.0**-40))
     if isinstance(metric, Eikonal) and domain.size == math.prod(domain.shape):
-        return along_steps(stored.edges, domain, steps)
-    if domain.size > MOST_CELLS:
+        return path_length_bound(stored.edges, domain, steps)
+    if domain.size > MAX_PATH_CELLS:
         return None
     graph, farthest = stored.edges.matrix(domain.size), 0.0
     pairs = []
-    if len(steps) * domain.size <= _PAIRS:
+    if len(steps) * domain.size <= _MAX_LISTED_PAIRS:
         pairs = [displaced_pairs(domain, tuple(step)) for step in steps.tolist()]
     # Masked maps: paths bend around water, so only a search knows their lengths.
-    for start in range(0, domain.size, _SEARCHED):
-        sources = np.arange(start, min(start + _SEARCHED, domain.size))
-        ways = np.asarray(dijkstra(graph, directed=False, indices=sources))
+    for start in range(0, domain.size, _SOURCES):
+        sources = np.arange(start, min(start + _SOURCES, domain.size))
+        path_length = np.asarray(dijkstra(graph, directed=False, indices=sources))
         if not pairs:
-            farthest = max(farthest, float(ways.max()))
+            farthest = max(farthest, float(path_length.max()))
         for tail, head in pairs:
-            here = (tail >= start) & (tail < start + _SEARCHED)
-            farthest = max(farthest, float(ways[tail[here] - start, head[here]].max(initial=0.0)))
+            in_block = (tail >= start) & (tail < start + _SOURCES)
+            farthest = max(farthest, float(path_length[tail[in_block] - start, head[in_block]].max(initial=0.0)))
     return Fraction(farthest * (1 + 2.0**-40))
 
 
-def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fraction:
+def path_length_bound(edges: Edges, domain: Domain, steps: IntegerMatrix) -> Fraction:
     """An upper bound of the path length between cells at any of these displacements, on an unmasked lattice."""
     assert domain.index is not None
     step = np.abs(domain.index[edges.tail] - domain.index[edges.head])
@@ -253,8 +255,8 @@ def along_steps(edges: Edges, domain: Domain, steps: NDArray[np.int64]) -> Fract
 
 def _place_protection(stored: MechanismFile, within: float | None) -> Protection:
     domain, metric = stored.domain, stored.metric
-    what = "values" if words_of(domain) is INTERVALS else words_of(domain).many
-    subject, unit = f"these {domain.size:,} {what}", plural_unit(domain.unit)
+    plural = "values" if words_of(domain) is INTERVALS else words_of(domain).many
+    subject, unit = f"these {domain.size:,} {plural}", plural_unit(domain.unit)
     of_places = partial(Protection, kind="places", subject=subject, unit=unit)
     streets: Any = metric
     if metric.edge_source == "streets":
@@ -265,7 +267,7 @@ def _place_protection(stored: MechanismFile, within: float | None) -> Protection
     if isinstance(metric, Euclidean):
         level = Fraction(metric.epsilon) * Fraction(metric.scale)
         radius = _radius(within, level, domain.spacing)
-        factor = _near_factor(stored, radius)
+        factor = _factor_within(stored, radius)
         if factor is not None:
             return of_places(within=radius, factor=factor, exact=True)
         return of_places(within=radius, factor=factor_of(level * Fraction(radius) * stretch(domain)), exact=False)
@@ -273,27 +275,29 @@ def _place_protection(stored: MechanismFile, within: float | None) -> Protection
     between = "any two of them" if isinstance(metric, Discrete) else "two of them that an edge joins"
     if isinstance(metric, Eikonal):
         between = "two of them side by side"
-    exact = not stored.is_factored and len(edges.tail) * stored.mechanism.sizes["report"] <= MOST_WORK
+    exact = not stored.is_factored and len(edges.tail) * stored.mechanism.sizes["report"] <= MAX_COMPARISONS
     factor = factor_of(float(edges.length.max()))
     if exact:
         factor = _largest_factor(stored.mechanism["mass"].values, iter([(edges.tail, edges.head)]))
     return of_places(within=None, factor=factor, exact=exact, between=between)
 
 
-def _radius(within: float | None, level: Fraction, least: float) -> float:
-    """`within`, or the radius of the factor `USUAL`; at least the minimum distance of two places."""
-    if within is not None and within >= least:
+def _radius(within: float | None, level: Fraction, shortest: float) -> float:
+    """`within`, or the radius of the factor `USUAL_FACTOR`; at least the minimum distance of two places."""
+    if within is not None and within >= shortest:
         return within
-    usual = math.log(USUAL) / float(level) if within is None and level > 0 else 0.0
-    return usual if least <= usual < math.inf else least
+    usual = math.log(USUAL_FACTOR) / float(level) if within is None and level > 0 else 0.0
+    return usual if shortest <= usual < math.inf else shortest
 
 
-def _near_factor(stored: MechanismFile, radius: float) -> float | None:
-    """None if it is too much work."""
+def _factor_within(stored: MechanismFile, radius: float) -> float | None:
+    """(1) over the places of a table, None if it is too much work."""
     domain = stored.domain
-    if stored.is_factored or domain.size**2 * stored.mechanism.sizes["report"] > 2 * MOST_WORK or domain.size > 20_000:
+    ordered_comparisons = domain.size**2 * stored.mechanism.sizes["report"]
+    if stored.is_factored or ordered_comparisons > 2 * MAX_COMPARISONS or domain.size > MAX_PATH_CELLS:
         return None
     tail, head = all_pairs(domain)
     apart = np.sqrt(((domain.points[tail] - domain.points[head]) ** 2).sum(axis=1))
-    near = apart <= radius * float(stretch(domain)) * (1 + 2.0**-40)
-    return _largest_factor(stored.mechanism["mass"].values, iter([(tail[near], head[near])]))
+    # Rounded outwards: a pair too many only raises the factor.
+    is_near = apart <= radius * float(stretch(domain)) * (1 + 2.0**-40)
+    return _largest_factor(stored.mechanism["mass"].values, iter([(tail[is_near], head[is_near])]))

@@ -21,8 +21,15 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.units import plural_unit
-from mechdesign.evaluation.protection import MOST_WORK, USUAL, Protection, factor_of, near_steps, rounded_up, stretch
+from mechdesign.evaluation.protection import (
+    MAX_COMPARISONS,
+    USUAL_FACTOR,
+    Protection,
+    displacements_within,
+    factor_of,
+    rounded_up,
+    stretch,
+)
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.positions.patches import Patches, rounding_nats
 from mechdesign.problem.domain import Domain
@@ -43,7 +50,7 @@ def protection(stored: MechanismFile, patches: Patches, within: float | None) ->
         largest = min(largest, Fraction(float(patches.corner_level.max())))
     ground_stretch = stretch(domain)
     ground = largest * ground_stretch
-    radius = math.log(USUAL) / float(ground) if within is None else within
+    radius = math.log(USUAL_FACTOR) / float(ground) if within is None else within
     nats = ground * Fraction(radius) + Fraction(rounding_nats(metric, patches.side)) * (1 + Fraction(1, 1 << 40))
     straight = factor_of(nats)
     path = None
@@ -73,12 +80,12 @@ def _factor_around_holes(stored: MechanismFile, patches: Patches, most: Fraction
             unit=domain.unit,
             mask=np.kron(domain.lookup >= 0, np.ones((parts, parts))).astype(bool),
         )
-        steps, _ = near_steps(fine, most * (1 + Fraction(1, 1 << 40)), Fraction(1))
-        if fine.size * int(np.abs(steps).sum()) > MOST_WORK // 4:
+        steps, _ = displacements_within(fine, most * (1 + Fraction(1, 1 << 40)), Fraction(1))
+        if fine.size * int(np.abs(steps).sum()) > MAX_COMPARISONS // 4:
             continue
         tail, head = _leaving(fine, steps)
         used = np.unique(np.concatenate([tail, head]))
-        if len(used) * mass.shape[1] > _MAX_COEFFICIENTS or len(tail) * mass.shape[1] > MOST_WORK:
+        if len(used) * mass.shape[1] > _MAX_COEFFICIENTS or len(tail) * mass.shape[1] > MAX_COMPARISONS:
             continue
         low, high = _ranges(mass, patches, domain, fine, parts, used)
         place = np.full(fine.size, -1, np.int64)

@@ -23,7 +23,7 @@ from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign import baselines
-from mechdesign.evaluation.protection import Protection, along_steps, factor_of, near_steps, protection
+from mechdesign.evaluation.protection import Protection, displacements_within, factor_of, path_length_bound, protection
 from mechdesign.geo import area_problem
 from mechdesign.geo.area import area_of
 from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -199,7 +199,7 @@ def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
     make = md.baselines.exponential if "apart" in case else md.baselines.planar_laplace
     stored = MechanismFile.read(make(CASES[case]()))
     by_rows = protection(stored)
-    monkeypatch.setattr("mechdesign.evaluation.protection.MOST_WORK", 0)
+    monkeypatch.setattr("mechdesign.evaluation.protection.MAX_COMPARISONS", 0)
     by_claim = protection(stored)
     assert (by_rows.exact, by_claim.exact) == (True, False)
     index, away = stored.domain.index, stored.problem.distances
@@ -214,7 +214,7 @@ def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where rows are too much work: every pair under the discrete metric, a radius between places, all pairs of a
     masked map, or nothing; and where reports tell nothing.
     """
-    monkeypatch.setattr("mechdesign.evaluation.protection.MOST_WORK", 0)
+    monkeypatch.setattr("mechdesign.evaluation.protection.MAX_COMPARISONS", 0)
     domain, prior = md.Domain.grid((3, 3), cell=1.0, unit="km"), np.full(9, 1 / 9)
     problem = md.DesignProblem(domain, md.Discrete(0.7), prior, md.losses.Distance())
     discrete = MechanismFile.read(baselines.exponential(problem))
@@ -227,10 +227,10 @@ def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
     assert math.exp(1.5 * level) <= protection(points, 1.5).factor <= math.exp(1.5 * level) * (1 + 1e-9)
     masked = MechanismFile.read(baselines.planar_laplace(CASES["eikonal, masked"]()))
     near = protection(masked).factor
-    monkeypatch.setattr("mechdesign.evaluation.protection._PAIRS", 0)
+    monkeypatch.setattr("mechdesign.evaluation.protection._MAX_LISTED_PAIRS", 0)
     longest = math.exp(masked.problem.distances.max())
     assert near < longest * (1 - 1e-9) <= protection(masked).factor <= longest * (1 + 1e-9)
-    monkeypatch.setattr("mechdesign.evaluation.protection.MOST_CELLS", 0)
+    monkeypatch.setattr("mechdesign.evaluation.protection.MAX_PATH_CELLS", 0)
     unknown = protection(masked)
     assert unknown.factor is None
     assert "is not known" in protection_sentence(unknown)
@@ -247,7 +247,8 @@ def test_varying_level_protects_neighbouring_values(monkeypatch: pytest.MonkeyPa
         "Protects these 4 values: between two of them side by side, one report"
     )
     assert found.exact
-    monkeypatch.setattr("mechdesign.evaluation.protection.MOST_WORK", 0)  # odds are not counted: the claim says less
+    # Without comparisons the factor comes from the claim.
+    monkeypatch.setattr("mechdesign.evaluation.protection.MAX_COMPARISONS", 0)
     claimed = protection(MechanismFile.read(made))
     assert not claimed.exact
     assert claimed.factor == pytest.approx(math.exp(made["edge_length"].values.max()), rel=1e-9)
@@ -260,7 +261,7 @@ def test_ways_along_a_lattice_are_never_shorter_than_the_claim():
     for step in ((0, 1), (1, 0), (1, 1), (2, 1), (-1, 2), (3, 3)):
         there = [(u, v) for u, v in np.ndindex(away.shape) if tuple(index[v] - index[u]) == step]
         longest = max(away[u, v] for u, v in there)
-        bound = float(along_steps(stored.edges, stored.domain, np.array([step])))
+        bound = float(path_length_bound(stored.edges, stored.domain, np.array([step])))
         assert longest <= bound <= 3 * longest
 
 
@@ -445,7 +446,7 @@ def test_displacements_are_those_that_fractions_find():
     """Of a lattice with sides that are no whole multiples of each other, with and without a plane's stretch."""
     domain = md.Domain.grid((9, 7), cell=(0.3, 0.7), unit="km")
     for radius, stretch in product((0.1, 0.3, 0.7, 1.4, 1.5), (Fraction(1), Fraction(1001, 1000))):
-        steps, _ = near_steps(domain, Fraction(radius), stretch)
+        steps, _ = displacements_within(domain, Fraction(radius), stretch)
         found = {tuple(step) for step in steps.tolist()}
         wanted = set()
         for step in product(range(-8, 9), range(-6, 7)):

@@ -16,7 +16,7 @@ from mechdesign import Domain
 from mechdesign.evaluation.transport import solve as route
 from mechdesign.evaluation.transport.certificate import Plan, balance, certify, in_order, marginals
 from mechdesign.evaluation.transport.ground import Ground, extension
-from mechdesign.evaluation.transport.network_simplex import TransportTree, _whole
+from mechdesign.evaluation.transport.network_simplex import TransportTree, _whole_units
 from mechdesign.evaluation.transport.program import excess
 from mechdesign.utility import kantorovich
 
@@ -160,7 +160,7 @@ def test_whole_masses_have_one_sum():
     random = np.random.default_rng(6)
     for _ in range(20):
         masses = random.random(200)
-        whole = _whole(masses)
+        whole = _whole_units(masses)
         assert whole.sum() == 2**60
         assert whole / 2**60 == pytest.approx(masses / masses.sum(), rel=REORDERED)
 
@@ -188,12 +188,12 @@ def test_pricing_by_definition(below):
     random = np.random.default_rng(0)
     cost, u, v = random.random((11, 7)), random.random(11), random.random(7)
     reduced = cost - u[:, None] + v
-    keys, least = route.cheapest(cost, u, v, 3, below)
+    keys, least = route.cheapest_columns(cost, u, v, 3, below)
     wanted = {(i, j) for i in range(11) for j in np.argsort(reduced[i])[:3] if reduced[i, j] < below}
     wanted |= {(i, j) for j in range(7) for i in np.argsort(reduced[:, j])[:3] if reduced[i, j] < below}
     assert list(keys) == sorted(i * 7 + j for i, j in wanted)
     assert least == pytest.approx(reduced.min(axis=1), rel=REORDERED)
-    f, g = route.tightened(cost, v)
+    f, g = route.tighten(cost, v)
     assert f == pytest.approx((cost + v).min(axis=1), rel=REORDERED)
     assert g == pytest.approx((f[:, None] - cost).max(axis=0), rel=REORDERED)
 
@@ -211,8 +211,8 @@ def test_a_solver_that_is_stopped_leaves_an_honest_gap(monkeypatch):
     p, q = random.dirichlet(np.ones(225)), random.dirichlet(np.ones(225))
     domain = Domain.grid((15, 15), cell=1.0, unit="m")
     best = kantorovich(p, q, domain)
-    monkeypatch.setattr(route, "_ROUNDS", 1)
-    monkeypatch.setattr(route, "_NEAREST", 1)
+    monkeypatch.setattr(route, "_MAX_ROUNDS", 1)
+    monkeypatch.setattr(route, "_FIRST_COLUMNS", 1)
     found = kantorovich(p, q, domain)
     assert found.lower <= best.upper
     assert found.upper >= best.lower
@@ -229,7 +229,7 @@ def test_coarse_programs_guess_potentials_near_the_best(shape):
     q = np.exp(-((domain.points - centre * 1.4) ** 2).sum(axis=1) / 30) + 0.01 * random.random(domain.size)
     p, q = p / p.sum(), q / q.sum()
     moved, ground = excess(p - q), Ground.of(domain)
-    guess = route._prolonged(domain.points, domain.index, moved)
+    guess = route._coarse_potentials(domain.points, domain.index, moved)
     nothing = Plan(source=np.array([0]), target=np.array([0]), mass=np.zeros(1))
     assert certify(ground, moved, guess, nothing).lower >= 0.95 * kantorovich(p, q, domain).value
 
@@ -242,8 +242,8 @@ def test_extension_by_definition():
     support = np.arange(5, 15)
     distance = np.sqrt(((points[:, None] - points[support]) ** 2).sum(axis=2))
     wanted = (distance + values).min(axis=1)
-    assert every.extended(support, values) == pytest.approx(wanted, rel=REORDERED)
-    assert table.extended(support, values) == pytest.approx(wanted, rel=REORDERED)
+    assert every.extend(support, values) == pytest.approx(wanted, rel=REORDERED)
+    assert table.extend(support, values) == pytest.approx(wanted, rel=REORDERED)
     assert extension(points, points[support], values) == pytest.approx(wanted, rel=REORDERED)
     assert every.between(np.arange(30), support) == pytest.approx(distance, rel=REORDERED)
     assert table.along(np.arange(10), support) == pytest.approx(distance[np.arange(10), np.arange(10)], rel=REORDERED)

@@ -167,7 +167,7 @@ def test_bound_without_pricing_is_valid(case: str) -> None:
 
 def test_short_limit_is_refused_with_estimate(monkeypatch) -> None:
     monkeypatch.setattr(best, "certifying_seconds", lambda mass, edges: 100.0)
-    monkeypatch.setattr(best, "_SMALL", 0)
+    monkeypatch.setattr(best, "_UNTIMED_WORK", 0)
     with pytest.raises(SolverError, match=r"time_limit: is too short to certify any table of 36 x 36 .* about 221 s"):
         md.solve(plane(6), time_limit=60.0)
     assert md.solve(plane(6), time_limit=1000.0).attrs["stopped"] == "gap"

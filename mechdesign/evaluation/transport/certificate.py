@@ -1,18 +1,13 @@
 r"""The certificate of a Kantorovich distance: bounds from any potentials and any plan.
 
-p and q are distributions up to the rounding of their normalisation, s = p - q in floating point, f any function, D the
-diameter, u = 2^-53 the unit roundoff.
+p and q are distributions up to the rounding of their normalisation, s = p - q in floating point, D the diameter,
+u = 2^-53 the unit roundoff.
 
-    lower = sum f s - D (MASS + 2^-49 sum |s|) - slack
-    upper = (sum plan d + D (MASS + residual + 2 u k sum |s|)) (1 + 2^-50)
+    f(x) = min over targets y of v(y) + d(x, y), 1-Lipschitz in exact arithmetic                     (1)
+    lower = sum f s - D (MASS + 2^-49 sum |s|) - slack                                               (2)
+    upper = (sum plan d + D (MASS + residual + 2 u k sum |s|)) (1 + 2^-50)                           (3)
 
-Lower: f(x) = min over targets y of v(y) + d(x, y) is 1-Lipschitz in exact arithmetic. A distance is computed within 4 u
-of itself, the sum within u (|v| + d), and centred values are at most D. So f is within 16 u D of an exact Lipschitz
-function, and products are within u: together 2^-49 D sum |s|. Dividing p and q by their correctly rounded sums and
-subtracting moves masses by at most MASS = 2^-50 in all, with |f| <= D. A table breaks the triangle inequality by at
-most `slack`, which a unit of mass meets once. `math.fsum` adds without error.
-Upper: the residual of the plan (sum over places of |s - marginals of the plan|, itself summed over at most k entries a
-place) and MASS move over D at most.
+The residual is the sum over places of |s - marginals of the plan|; a place has at most k entries of the plan.
 Source: weak duality of the two programs of `evaluation/transport/program.py`; Alvim et al. 2018, equations (1) and (3).
 """
 
@@ -22,22 +17,22 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Vector
 from mechdesign.evaluation.transport.ground import Ground
 from mechdesign.evaluation.transport.program import Excess
 
 MASS = 2.0**-50  # error of masses from normalising p and q and subtracting them, of a total of 1
-_NEGLIGIBLE = 2.0**-46  # share of the moved mass: a smaller residual is charged to the bound, not moved
+_NEGLIGIBLE = 2.0**-46  # of the moved mass: a smaller residual is added to (3) at the cost D, not moved
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
     """mass (e,) moves from places source (e,) to target (e,); zeros and repetitions are allowed."""
 
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    mass: NDArray[np.float64]
+    source: Indices
+    target: Indices
+    mass: Vector
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,7 +42,7 @@ class Certified:
     lower: float
     upper: float
     cost: float
-    potentials: NDArray[np.float64]
+    potentials: Vector
     plan: Plan
 
     @property
@@ -63,54 +58,53 @@ def nothing_to_move(size: int) -> Certified:
     return Certified(lower=0.0, upper=0.0, cost=0.0, potentials=np.zeros(size), plan=plan)
 
 
-def certify(ground: Ground, moved: Excess, values: NDArray[np.float64], plan: Plan) -> Certified:
-    """Bounds from values v (c,) at the targets and a plan between places, valid for any of them. Cost: O(n c).
-
-    Values are extended from the targets to a feasible function, and the plan is balanced. Values that are not finite
-    are replaced by 0.
-    """
+def certify(ground: Ground, moved: Excess, values: Vector, plan: Plan) -> Certified:
+    """Bounds from values v (c,) at the targets and a plan between places, valid for any of them. Cost: O(n c)."""
     if len(moved.sources) and len(moved.targets):
+        # (1) turns any finite values into a feasible function. Centred, they are at most D, and so is their rounding
+        # relative to D.
         values = values if np.isfinite(values).all() else np.zeros(len(moved.targets))
-        # Any values are extended to a 1-Lipschitz function; centred, their rounding is relative to the diameter.
         values = values - (values.max() + values.min()) / 2
-        potentials = ground.extended(moved.targets, values)
+        potentials = ground.extend(moved.targets, values)
         potentials -= (potentials.max() + potentials.min()) / 2
         plan = balance(plan, moved, ground.size)
     else:
         potentials, plan = np.zeros(ground.size), nothing_to_move(ground.size).plan
+    # (2): a distance is computed within 4 u of itself, v + d within u (|v| + d). So f is within 16 u D of an exact
+    # Lipschitz function, and products are within u: together 2^-49 D sum |s|. Normalising p and q and subtracting them
+    # moves at most MASS, where |f| <= D. A table breaks the triangle inequality by at most `slack`, which a unit of
+    # mass meets once. `fsum` adds without error.
     total = math.fsum(abs(moved.difference))
     lower = math.fsum(potentials * moved.difference) - ground.diameter * (MASS + 2.0**-49 * total) - ground.slack
     cost = math.fsum(plan.mass * ground.along(plan.source, plan.target))
-    # Any plan is an upper bound, once the mass that it does not balance is charged the diameter.
-    left = moved.difference - marginals(plan, ground.size)
+    # (3): any plan is an upper bound, once the mass that it does not balance pays the diameter.
+    residual = moved.difference - marginals(plan, ground.size)
     entries = max(np.bincount(plan.source, minlength=1).max(), np.bincount(plan.target, minlength=1).max())
-    carried = MASS + math.fsum(abs(left)) + 2.0**-52 * int(entries) * total
-    upper = (cost + ground.diameter * carried) * (1 + 2.0**-50)
+    unbalanced = MASS + math.fsum(abs(residual)) + 2.0**-52 * int(entries) * total
+    upper = (cost + ground.diameter * unbalanced) * (1 + 2.0**-50)
     return Certified(
         lower=max(lower, 0.0), upper=upper, cost=min(max(cost, lower, 0.0), upper), potentials=potentials, plan=plan
     )
 
 
-def marginals(plan: Plan, size: int) -> NDArray[np.float64]:
+def marginals(plan: Plan, size: int) -> Vector:
     """The outflow minus the inflow of the plan at each place, (n,)."""
-    left, brought = np.bincount(plan.source, plan.mass, size), np.bincount(plan.target, plan.mass, size)
-    return np.asarray(left - brought, float)
+    outflow, inflow = np.bincount(plan.source, plan.mass, size), np.bincount(plan.target, plan.mass, size)
+    return np.asarray(outflow - inflow, float)
 
 
 def balance(plan: Plan, moved: Excess, size: int) -> Plan:
-    """The plan without negative, infinite or surplus mass, and with the residual moved in order of number.
-
-    Surplus is subtracted from the entries of a place in proportion. Residuals below 2^-46 of the total mass remain.
-    """
+    """The plan without negative, infinite or surplus mass, and with the residual moved in order of number."""
     supply, demand = np.maximum(moved.difference, 0.0), np.maximum(-moved.difference, 0.0)
     mass = np.where((plan.mass > 0) & (plan.mass < np.inf), plan.mass, 0.0)
     for place, allowed in ((plan.source, supply), (plan.target, demand)):
         load = np.bincount(place, mass, size)
-        over = load > allowed
-        if over.any():
-            mass = mass * np.where(over, allowed / np.where(over, load, 1.0), 1.0)[place]
-    some = mass > 0
-    source, target, mass = plan.source[some], plan.target[some], mass[some]
+        is_over = load > allowed
+        # The entries of an overloaded place shrink in proportion.
+        if is_over.any():
+            mass = mass * np.where(is_over, allowed / np.where(is_over, load, 1.0), 1.0)[place]
+    is_used = mass > 0
+    source, target, mass = plan.source[is_used], plan.target[is_used], mass[is_used]
     supply = np.maximum(supply - np.bincount(source, mass, size), 0.0)
     demand = np.maximum(demand - np.bincount(target, mass, size), 0.0)
     if min(supply.sum(), demand.sum()) > _NEGLIGIBLE * moved.supply.sum():
@@ -120,17 +114,16 @@ def balance(plan: Plan, moved: Excess, size: int) -> Plan:
     return Plan(source=source, target=target, mass=mass)
 
 
-def in_order(
-    supply: NDArray[np.float64], demand: NDArray[np.float64]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def in_order(supply: Vector, demand: Vector) -> tuple[Indices, Indices, Vector]:
     """Rows, columns and masses of the plan that serves demand (c,) from supply (r,) first come, first served.
 
     On a line with places in order it is optimal. If the sums differ, the surplus stays.
     """
-    offered, wanted = np.cumsum(supply), np.cumsum(demand)
-    end = min(offered[-1], wanted[-1])
-    cuts = np.unique(np.concatenate([[0.0], offered[offered < end], wanted[wanted < end], [end]]))
+    # Both sides are intervals of [0, total] in order of place. Every piece between two ends has one row and one column.
+    offered, demanded = np.cumsum(supply), np.cumsum(demand)
+    end = min(offered[-1], demanded[-1])
+    cuts = np.unique(np.concatenate([[0.0], offered[offered < end], demanded[demanded < end], [end]]))
     start, mass = cuts[:-1], np.diff(cuts)
     rows = np.searchsorted(offered, start, side="right")
-    columns = np.searchsorted(wanted, start, side="right")
+    columns = np.searchsorted(demanded, start, side="right")
     return rows, columns, mass

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
+from mechdesign.base.arrays import Indices, IntegerMatrix, MaskMatrix, Matrix, Points, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.validation import as_numbers
 from mechdesign.errors import InputError
@@ -23,33 +24,28 @@ ROUNDING = 2.0**-40  # of the diameter: the breach of symmetry or of the triangl
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ground:
-    """Distances between n places; make one with `Ground.of`.
+    """Distances between n places; make one with `Ground.of`. Either `points` or `table` is None."""
 
-    size: n. diameter: at least the largest distance, in `unit`. slack: the largest breach of d(x, z) <= d(x, y) +
-    d(y, z) beyond the rounding of Euclidean distances, in `unit`. Either points (n, k) or table (n, n) is None.
-    index: integers (n, k) that group near places when halved, or None.
-    """
-
-    size: int
-    diameter: float
-    slack: float
+    size: int  # n
+    diameter: float  # at least the largest distance, in `unit`
+    slack: float  # largest breach of d(x, z) <= d(x, y) + d(y, z) by a table, in `unit`
     unit: str
-    points: NDArray[np.float64] | None = None
-    table: NDArray[np.float64] | None = None
-    index: NDArray[np.int64] | None = None
+    points: Points | None = None
+    table: Matrix | None = None
+    index: IntegerMatrix | None = None  # (n, k), groups nearby places when halved
 
     @classmethod
     def of(cls, places: Domain | ArrayLike) -> Ground:
         """The ground distance of a domain (Euclidean) or of a table (n, n), which has unit "1" and must be a metric.
 
-        The triangle inequality may fail by 2^-40 of the largest entry. Cost: O(n) for a domain; O(n^3) for a table,
-        half a second at 900 places.
+        Cost: O(n) for a domain; O(n^3) for a table.
         """
         if isinstance(places, Domain):
             return _of_points(places)
-        table = _checked(as_numbers(places, "domain"))
+        table = _symmetric_table(as_numbers(places, "domain"))
         slack = float(_worst_detour(table).max(initial=0.0))
         diameter = float(table.max())
+        # Tables of path lengths in doubles break the inequality by rounding. `slack` lowers the bound by as much.
         if slack > ROUNDING * diameter:
             _refuse_detour(table, ROUNDING * diameter)
         return cls(size=len(table), diameter=diameter, slack=slack, unit="1", table=table)
@@ -59,7 +55,7 @@ class Ground:
         """True if the places lie on a line with Euclidean distance."""
         return self.points is not None and self.points.shape[1] == 1
 
-    def between(self, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> NDArray[np.float64]:
+    def between(self, rows: Indices, columns: Indices) -> Matrix:
         """Distances (r, c) from the places `rows` (r,) to `columns` (c,), in `unit`."""
         require_memory(len(rows), len(columns), tables=1, what="the table of distances")
         if self.points is None:
@@ -67,35 +63,32 @@ class Ground:
             return self.table[np.ix_(rows, columns)]
         return np.asarray(cdist(self.points[rows], self.points[columns]))
 
-    def along(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+    def along(self, source: Indices, target: Indices) -> Vector:
         """Distances (e,) of the pairs (source[i], target[i]), in `unit`."""
         if self.points is None:
             assert self.table is not None
             return self.table[source, target]
         return np.sqrt(((self.points[source] - self.points[target]) ** 2).sum(axis=1))
 
-    def extended(self, support: NDArray[np.int64], values: NDArray[np.float64]) -> NDArray[np.float64]:
-        """f(x) = min over y in `support` of values(y) + d(x, y), (n,): the largest 1-Lipschitz function below values.
-
-        It is 1-Lipschitz up to rounding and `slack`. Cost: O(n |support|) time, O(n) memory.
-        """
+    def extend(self, support: Indices, values: Vector) -> Vector:
+        """f(x) = min over y in `support` of values(y) + d(x, y), (n,): 1-Lipschitz up to rounding and `slack`."""
         if self.points is None:
             assert self.table is not None
-            return _least_of_table(self.table, support, values)
+            return _extend_over_table(self.table, support, values)
         return extension(self.points, self.points[support], values)
 
 
-def extension(
-    points: NDArray[np.float64], support: NDArray[np.float64], values: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def extension(points: Points, support: Points, values: Vector) -> Vector:
     """Min over support points y (c, k) of values(y) + |x - y|, at every point x (n, k). Memory O(n)."""
-    return _least(np.array(points.T, order="C"), np.array(support.T, order="C"), values)
+    # Transposed: the inner loop runs over contiguous coordinates of one axis.
+    return _extend_over_points(np.array(points.T, order="C"), np.array(support.T, order="C"), values)
 
 
 def _of_points(domain: Domain) -> Ground:
     points = np.ascontiguousarray(domain.points)
     extent = np.ptp(points, axis=0)
     index = domain.index
+    # Scattered places are binned into about n square bins, which are halved like the cells of a grid.
     if index is None:
         wide = extent[extent > 0]
         cell = float(np.prod(wide / extent.max()) / domain.size) ** (1 / len(wide)) * extent.max()
@@ -104,27 +97,27 @@ def _of_points(domain: Domain) -> Ground:
     return Ground(size=domain.size, diameter=diameter, slack=0.0, unit=domain.unit, points=points, index=index)
 
 
-def _checked(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The table made exactly symmetric, if it is square, finite, symmetric to rounding and separates places."""
+def _symmetric_table(table: Matrix) -> Matrix:
+    """Check a table of distances, all but the triangle inequality, and make it exactly symmetric."""
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2:
         raise InputError("must be a Domain or a square table", field="domain", value=f"shape {table.shape}")
 
-    def refuse(bad: NDArray[np.bool_], problem: str) -> None:
+    def refuse(bad: MaskMatrix, problem: str) -> None:
         if bad.any():
             x, y = np.argwhere(bad)[0]
             raise InputError(problem, field="domain", value=f"d({x}, {y}) = {float(table[x, y])!r}")
 
-    own = np.eye(len(table), dtype=bool)
+    on_diagonal = np.eye(len(table), dtype=bool)
     refuse(~np.isfinite(table), "distances must be finite")
-    refuse(own & (table != 0), "the distance of a place to itself must be 0")
-    refuse(~own & (table <= 0), "the distance of two places must be positive: merge places at distance 0")
+    refuse(on_diagonal & (table != 0), "the distance of a place to itself must be 0")
+    refuse(~on_diagonal & (table <= 0), "the distance of two places must be positive: merge places at distance 0")
     unequal = abs(table - table.T) > ROUNDING * table.max()
     refuse(unequal, "a metric is symmetric")
     return np.ascontiguousarray((table + table.T) / 2)
 
 
-def _refuse_detour(table: NDArray[np.float64], allowed: float) -> None:
-    """Raise InputError for the first triple whose detour is shorter than the direct way by more than `allowed`."""
+def _refuse_detour(table: Matrix, allowed: float) -> None:
+    """Raise InputError for the first triple whose detour is shorter than its distance by more than `allowed`."""
     x = int(np.argmax(_worst_detour(table) > allowed))
     excess = table[x][:, None] - (table[x][None, :] + table)  # (z, y): d(x, z) - d(x, y) - d(y, z)
     z, y = np.argwhere(excess > allowed)[0]
@@ -139,22 +132,23 @@ def _refuse_detour(table: NDArray[np.float64], allowed: float) -> None:
 def _worst_detour(table):  # type: ignore[no-untyped-def]
     """Max over y, z of d(x, z) - d(x, y) - d(y, z), for every x, (n,)."""
     n = table.shape[0]
-    worst, most = np.zeros(n), np.empty(n)
+    worst, largest = np.zeros(n), np.empty(n)
     for x in range(n):
-        most[:] = 0.0
+        # One maximum per z, without a branch across z, so that the inner loop is vectorised.
+        largest[:] = 0.0
         for y in range(n):
-            there = table[x, y]
+            first_leg = table[x, y]
             for z in range(n):
-                excess = table[x, z] - there - table[y, z]
-                if excess > most[z]:
-                    most[z] = excess
-        worst[x] = most.max()
+                excess = table[x, z] - first_leg - table[y, z]
+                if excess > largest[z]:
+                    largest[z] = excess
+        worst[x] = largest.max()
     return worst
 
 
 @numba.njit(cache=True, nogil=True)
-def _least(points, support, values):  # type: ignore[no-untyped-def]
-    least, square = np.full(points.shape[1], np.inf), np.empty(points.shape[1])
+def _extend_over_points(points, support, values):  # type: ignore[no-untyped-def]
+    minimum, square = np.full(points.shape[1], np.inf), np.empty(points.shape[1])
     for j in range(support.shape[1]):
         square[:] = 0.0
         for axis in range(points.shape[0]):
@@ -164,16 +158,16 @@ def _least(points, support, values):  # type: ignore[no-untyped-def]
                 square[i] += step * step
         for i in range(points.shape[1]):
             value = values[j] + np.sqrt(square[i])
-            if value < least[i]:
-                least[i] = value
-    return least
+            if value < minimum[i]:
+                minimum[i] = value
+    return minimum
 
 
 @numba.njit(cache=True, nogil=True)
-def _least_of_table(table, support, values):  # type: ignore[no-untyped-def]
-    least = np.full(table.shape[0], np.inf)
+def _extend_over_table(table, support, values):  # type: ignore[no-untyped-def]
+    minimum = np.full(table.shape[0], np.inf)
     for j in range(support.shape[0]):
         row = table[support[j]]
         for i in range(table.shape[0]):
-            least[i] = min(least[i], values[j] + row[i])
-    return least
+            minimum[i] = min(minimum[i], values[j] + row[i])
+    return minimum

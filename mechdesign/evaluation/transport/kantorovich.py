@@ -12,8 +12,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import as_numbers, refuse_entries, validate_call
 from mechdesign.errors import InputError
@@ -37,7 +38,7 @@ class Kantorovich(FrozenRecord):
     gap : float
         (upper - lower) / upper; 1 for distances below about 2^-49 of the largest ground distance.
     potentials : (n,) array
-        A 1-Lipschitz function f, up to rounding, with sum f (p - q) = lower: it differs most between p and q.
+        A 1-Lipschitz function f, up to rounding; sum f (p - q) is `lower` before its margins for rounding.
     source, target : (e,) int arrays
         Place numbers of the plan.
     mass : (e,) array
@@ -55,10 +56,10 @@ class Kantorovich(FrozenRecord):
     lower: float
     upper: float
     gap: float
-    potentials: NDArray[np.float64]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    mass: NDArray[np.float64]
+    potentials: Vector
+    source: Indices
+    target: Indices
+    mass: Vector
     unit: str
     method: str
 
@@ -74,15 +75,14 @@ def kantorovich(
     """The Kantorovich (earth mover's) distance K(p, q) of two distributions over places, certified.
 
     The method is "line" (closed form) on a line, else "network" (network simplex with column generation). Cost: 30 x 30
-    cells take about 12 ms, 100 x 100 four seconds and 0.6 GB; a table takes O(n^3) to check.
+    cells take milliseconds, 100 x 100 seconds and 0.6 GB; a table takes O(n^3) to check.
 
     Parameters
     ----------
     p, q : (n,) arrays
         Distributions; divided by their sums.
     domain : Domain or (n, n) array
-        Places, with the Euclidean distance of their coordinates in their unit, or a table of ground distances, which
-        is checked to be a metric.
+        Places with the Euclidean distance of their coordinates, or a table of ground distances, which must be a metric.
     tolerance : float
         Relative gap to reach, unless the method stalls.
 
@@ -115,13 +115,14 @@ def kantorovich(
     )
 
 
-def _masses(values: ArrayLike, field: str, ground: Ground) -> NDArray[np.float64]:
+def _masses(values: ArrayLike, field: str, ground: Ground) -> Vector:
     """The distribution (n,), divided by its correctly rounded sum."""
     masses = as_numbers(values, field, ground.points)
     if masses.shape != (ground.size,):
         raise InputError(f"must have shape ({ground.size},)", field=field, value=masses.shape)
     refuse_entries(~np.isfinite(masses), masses, "must be finite", field=field)
     refuse_entries(masses < 0, masses, "must not be negative", field=field)
+    # The sum is correctly rounded: the certificate counts one rounding for each division, and none for the sum.
     total = math.fsum(masses)
     if abs(total - 1) > SUM_TOLERANCE:
         raise InputError("must sum to 1", field=field, value=f"sum {total:.12g}")

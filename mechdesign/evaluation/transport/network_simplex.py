@@ -4,10 +4,8 @@
     subject to  x leaves i in the amount supply(i), and reaches j in the amount demand(j)
 
 A spanning tree joins sources, targets and a root. An arc to or from the root costs `PENALTY`: a source may ship to a
-target through the root at twice the largest cost, until a column does it for less. The tree is strongly feasible: arcs
-without flow point to the root. The choice of the leaving arc keeps it so, and hence the method ends (Cunningham 1976).
-Columns are priced in blocks. Potentials of the subtree that moves are shifted, and computed afresh at the end.
-Cost: a pivot takes a block of columns, a cycle and a subtree.
+target through the root at twice the largest cost. The tree is strongly feasible: arcs without flow point to the root.
+The choice of the leaving arc keeps it so, and hence the method ends (Cunningham 1976).
 
 All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
 """
@@ -18,65 +16,64 @@ import math
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
+
+from mechdesign.base.arrays import Indices, Integers, Vector
 
 PENALTY = 1.0  # of an arc to the root, where the largest cost is 1; more than 1/2 keeps the optimum off such arcs
 _EPSILON = 1e-12  # a reduced cost below minus this enters: above the rounding of long paths, where costs are at most 1
-_REFRESHES = 100  # times that potentials are computed afresh at most, should rounding exceed that all the same
+_MAX_REFRESHES = 100  # recomputations of all potentials; ends a cycle that rounding might cause
 _TOTAL = 2**60  # whole units of mass: flows, and sums of two, are below 2^62
 _ROOT_ARC = -1
 
 
 class TransportTree:
-    """The method on supply (r,) and demand (c,), >= 0 with positive sums; costs at most 1.
+    """The method on supply (r,) and demand (c,), >= 0 with positive sums; costs at most 1."""
 
-    Masses are rounded to 2^-60 of the whole; both sides then have one sum.
-    """
-
-    def __init__(self, supply: NDArray[np.float64], demand: NDArray[np.float64]) -> None:
+    def __init__(self, supply: Vector, demand: Vector) -> None:
         self._rows, nodes = len(supply), len(supply) + len(demand) + 1
         self._unit = float(supply.sum()) / _TOTAL
-        self._balance = np.concatenate([_whole(supply), -_whole(demand), [0]])
+        self._balance = np.concatenate([_whole_units(supply), -_whole_units(demand), [0]])
         self._tail, self._head = np.empty(0, np.int32), np.empty(0, np.int32)
         self._cost = np.empty(0)
         self._parent, self._arc = np.full(nodes, -1, np.int32), np.full(nodes, _ROOT_ARC, np.int64)
         self._up, self._flow = np.zeros(nodes, np.bool_), np.zeros(nodes, np.int64)
         self._potential = np.zeros(nodes)
 
-    def add(self, rows: NDArray[np.int64], columns: NDArray[np.int64], cost: NDArray[np.float64]) -> None:
-        """More columns: from sources `rows` (e,) to targets `columns` (e,) at `cost` (e,)."""
+    def add(self, rows: Indices, columns: Indices, cost: Vector) -> None:
+        """Add columns from sources `rows` (e,) to targets `columns` (e,) at `cost` (e,)."""
         self._tail = np.concatenate([self._tail, rows.astype(np.int32)])
         self._head = np.concatenate([self._head, (self._rows + columns).astype(np.int32)])
         self._cost = np.concatenate([self._cost, cost])
 
-    def start(self, order: NDArray[np.int64]) -> None:
-        """The tree that ships as much as it can by the columns in `order` (e,), and the rest through the root."""
+    def start(self, order: Indices) -> None:
+        """Build the tree that ships as much as it can by the columns in `order` (e,), and the rest through the root."""
         _greedy(order, self._tail, self._head, self._balance, self._parent, self._arc, self._up, self._flow)
 
-    def solve(self) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    def solve(self) -> tuple[Vector, Vector, float]:
         """Optimal potentials u (r,) and v (c,) over the columns so far, and the cost of the flow.
 
-        At an optimum u(i) - v(j) = cost on tree arcs and at most cost + 1e-12 on all columns. The cost counts what
-        goes through the root at 2, so it is at least the cost of some plan.
+        u(i) - v(j) is the cost on tree arcs, and at most cost + 1e-12 on all columns.
         """
+        # A usual size of blocks: larger ones find better pivots, smaller ones scan less.
         block = max(64, math.isqrt(len(self._cost)))
         _optimise(
             self._tail, self._head, self._cost, self._parent, self._arc, self._up, self._flow, self._potential, block
         )
         root, tree = len(self._flow) - 1, self._arc >= 0
+        # Flow through the root is counted at 2, above any cost, so the value is at least the cost of some plan.
         through = float(self._flow[:root][~tree[:root]].sum()) * PENALTY
         value = float(self._cost[self._arc[tree]] @ self._flow[tree].astype(float)) + through
         return self._potential[: self._rows], self._potential[self._rows : root], value * self._unit
 
-    def plan(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Rows, columns and masses of the columns that carry some."""
+    def plan(self) -> tuple[Indices, Indices, Vector]:
+        """Rows, columns and masses of the columns that carry mass."""
         used = (self._arc >= 0) & (self._flow > 0)
         arcs = self._arc[used]
         rows, columns = self._tail[arcs].astype(np.int64), self._head[arcs].astype(np.int64) - self._rows
         return rows, columns, np.asarray(self._flow[used] * self._unit, float)
 
 
-def _whole(masses: NDArray[np.float64]) -> NDArray[np.int64]:
+def _whole_units(masses: Vector) -> Integers:
     """Integers (n,) proportional to masses, with sum 2^60 exactly; the largest takes the rounding."""
     numbers = np.rint(masses * (_TOTAL / masses.sum())).astype(np.int64)
     # Both sides must have one sum exactly, or no flow is feasible.
@@ -90,43 +87,44 @@ def _greedy(order, tail, head, balance, parent, arc, up, flow):  # type: ignore[
     # A used column exhausts one of its ends. So used columns form trees, each with at most one node with mass left.
     nodes = balance.size
     root = nodes - 1
-    left = balance.copy()
+    remaining = balance.copy()
     used, amount = np.empty(nodes, np.int64), np.empty(nodes, np.int64)
     count = 0
     degree = np.zeros(nodes + 1, np.int64)
     for e in order:
         i, j = tail[e], head[e]
-        shipped = min(left[i], -left[j])
+        shipped = min(remaining[i], -remaining[j])
         if shipped > 0:
-            left[i] -= shipped
-            left[j] += shipped
+            remaining[i] -= shipped
+            remaining[j] += shipped
             used[count], amount[count] = e, shipped
             count += 1
             degree[i + 1] += 1
             degree[j + 1] += 1
     first = np.cumsum(degree)
+    # Incidence lists: the used columns of node v are incident[first[v] : first[v + 1]].
     place = first.copy()
-    near = np.empty(2 * count, np.int64)
+    incident = np.empty(2 * count, np.int64)
     for t in range(count):
         i, j = tail[used[t]], head[used[t]]
-        near[place[i]] = t
-        near[place[j]] = t
+        incident[place[i]] = t
+        incident[place[j]] = t
         place[i] += 1
         place[j] += 1
     parent[:] = -1
     stack = np.empty(nodes, np.int64)
     # First the nodes with mass left, which root their trees; then one node of each tree that is served exactly.
-    for turn in range(2):
+    for phase in range(2):
         for w in range(root):
-            if parent[w] >= 0 or (turn == 0 and left[w] == 0):
+            if parent[w] >= 0 or (phase == 0 and remaining[w] == 0):
                 continue
             # Arcs without flow must point to the root (">="), so that the tree is strongly feasible from the start.
-            parent[w], arc[w], up[w], flow[w] = root, -1, left[w] >= 0, abs(left[w])
+            parent[w], arc[w], up[w], flow[w] = root, -1, remaining[w] >= 0, abs(remaining[w])
             stack[0], top = w, 1
             while top > 0:
                 top -= 1
                 v = stack[top]
-                for t in near[first[v] : first[v + 1]]:
+                for t in incident[first[v] : first[v + 1]]:
                     e = used[t]
                     other = head[e] if tail[e] == v else tail[e]
                     if parent[other] < 0:
@@ -171,27 +169,27 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
             before[child[p]] = v
         child[p] = v
     _price_tree(parent, arc, up, cost, potential, depth, child, following, stack)
-    fresh, refreshes, at = True, 0, 0
+    is_fresh, refreshes, position = True, 0, 0
     while True:
         # The best column of the first block that has one: all of them, every time, would cost more than the pivots.
         best, enter, scanned = -_EPSILON, -1, 0
         while scanned < total and enter < 0:
-            stop = min(at + block, total)
-            for e in range(at, stop):
+            stop = min(position + block, total)
+            for e in range(position, stop):
                 reduced = cost[e] - potential[tail[e]] + potential[head[e]]
                 if reduced < best:
                     best, enter = reduced, e
-            scanned += stop - at
-            at = stop if stop < total else 0
+            scanned += stop - position
+            position = stop if stop < total else 0
         if enter < 0:
             # Nothing enters by potentials that were shifted many times: only fresh ones prove it.
-            if fresh or refreshes == _REFRESHES:
+            if is_fresh or refreshes == _MAX_REFRESHES:
                 return
             _price_tree(parent, arc, up, cost, potential, depth, child, following, stack)
-            fresh = True
+            is_fresh = True
             refreshes += 1
             continue
-        fresh = False
+        is_fresh = False
         i, j = tail[enter], head[enter]
         # New flow from i to j returns up from j to the apex and down to i. It takes flow from arcs that point up on the
         # side of i, and down on the side of j. Several arcs may be emptied first: the last one in this direction, from
@@ -199,34 +197,35 @@ def _optimise(tail, head, cost, parent, arc, up, flow, potential, block):  # typ
         # nearest to the apex, hence "<=". Arcs without flow keep pointing to the root, and no tree comes back.
         a, b = i, j
         leave_a, leave_b = -1, -1
-        least_a, least_b = np.int64(2**62), np.int64(2**62)
+        flow_a, flow_b = np.int64(2**62), np.int64(2**62)
         while a != b:
             if depth[a] >= depth[b]:
-                if up[a] and flow[a] < least_a:
-                    least_a, leave_a = flow[a], a
+                if up[a] and flow[a] < flow_a:
+                    flow_a, leave_a = flow[a], a
                 a = parent[a]
             else:
-                if not up[b] and flow[b] <= least_b:
-                    least_b, leave_b = flow[b], b
+                if not up[b] and flow[b] <= flow_b:
+                    flow_b, leave_b = flow[b], b
                 b = parent[b]
-        apex, least = a, min(least_a, least_b)
-        if least > 0:  # most pivots move nothing, and the walk up again is saved
+        apex, shift_flow = a, min(flow_a, flow_b)
+        # Most pivots are degenerate and move nothing: the second walk up is saved.
+        if shift_flow > 0:
             v = i
             while v != apex:
-                flow[v] += -least if up[v] else least
+                flow[v] += -shift_flow if up[v] else shift_flow
                 v = parent[v]
             v = j
             while v != apex:
-                flow[v] += least if up[v] else -least
+                flow[v] += shift_flow if up[v] else -shift_flow
                 v = parent[v]
         # The subtree below the leaving arc hangs by the new one. The path from the new arc's end up to the leaving arc
         # is reversed: every node takes the arc and the flow of the one before it. All potentials of the subtree shift
         # by the reduced cost of the new arc, which becomes 0.
-        if least_b <= least_a:
+        if flow_b <= flow_a:
             top_node, leave, under, rising, shift = j, leave_b, i, False, -best
         else:
             top_node, leave, under, rising, shift = i, leave_a, j, True, best
-        v, p, joined, carried = top_node, under, np.int64(enter), least
+        v, p, joined, carried = top_node, under, np.int64(enter), shift_flow
         while True:
             old_parent, old_arc, old_up, old_flow = parent[v], arc[v], up[v], flow[v]
             if before[v] >= 0:  # out of the list of children of the old parent
