@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.special import gammainc, gammaincinv
 
 from mechdesign.base.arrays import Floats, Points
-from mechdesign.base.validation import check_epsilon, check_whole, refuse_entries
+from mechdesign.base.validation import check_epsilon, check_finite, check_whole, refuse_entries
 from mechdesign.errors import InputError
 
 

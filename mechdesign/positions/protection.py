@@ -21,6 +21,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.units import plural_unit
 from mechdesign.evaluation.protection import (
     MAX_COMPARISONS,
     USUAL_FACTOR,
