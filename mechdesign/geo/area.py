@@ -3,9 +3,12 @@
 A cell belongs to the domain if its centre lies in the area or on its border, and not in or on a forbidden area.
 Edges are straight in degrees and go the short way around (RFC 7946).
 
-The claim is about cells: P(y|u) <= e^{eps g(u,u')} P(y|u') for the geodesic distance g of their centres. The level on
-the plane is `plane_level(domain, eps)` (Andrés et al. 2013, section 3), because the plane lengthens distances by at
-most its excess and never shortens them (`problem/plane.py`). A varying level is divided by the same factor.
+Claim between cells, for the geodesic distance g of their centres (Andrés et al. 2013, section 3):
+
+    P(y|u) <= e^{eps g(u,u')} P(y|u').                                                                          (1)
+
+The plane lengthens distances by at most its excess and never shortens them (`problem/plane.py`). So (1) holds with the
+level eps / (1 + excess) on the plane, and a varying level is divided by the same factor.                       (2)
 
 A claim between positions follows paths inside its cells (positions/patches.py). So its cells are those of the
 rectangle about the area, which contains every straight line. Outside the area the prior is 0 and no cell is reported.
@@ -21,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Mask, Points, Vector
 from mechdesign.base.memory import require_places
 from mechdesign.base.optional import import_optional
 from mechdesign.base.records import FrozenRecord
@@ -50,12 +53,12 @@ _ALL_PAIRS = 1600  # secrets up to which a Euclidean metric is checked over all 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Area(FrozenRecord):
-    """A region in degrees; make one with `Area.box`, or with `read_area` from GeoJSON. The border belongs to it.
+    """A region in degrees with its border; make one with `Area.box`, or with `read_area` from GeoJSON.
 
     Attributes
     ----------
     shape, middle : shapely geometry, float
-        Its longitudes are counted without a jump from `middle`, the longitude in the middle of the area.
+        The region, and the longitude of its middle. Longitudes of `shape` do not jump at 180 degrees.
 
     Examples
     --------
@@ -70,7 +73,7 @@ class Area(FrozenRecord):
     @classmethod
     @validate_call
     def box(cls, west: float, south: float, east: float, north: float) -> Area:
-        """The area between two longitudes and two latitudes in degrees; west > east goes across the antimeridian."""
+        """The area between two longitudes and two latitudes in degrees; west > east crosses the antimeridian."""
         ring = np.array([[west, south], [east, south], [east, north], [west, north], [west, south]], float)
         if not (np.isfinite(ring).all() and south < north and west != east and (east - west) % 360 < 180):
             raise InputError(
@@ -81,14 +84,13 @@ class Area(FrozenRecord):
             )
         return area_of([[ring]])
 
-    def contains(
-        self, longitude: NDArray[np.float64], latitude: NDArray[np.float64], *, border: bool = True
-    ) -> NDArray[np.bool_]:
+    def contains(self, longitude: Vector, latitude: Vector, *, border: bool = True) -> Mask:
         """True where positions (n,) in degrees lie in the area, or if `border` on its border."""
         shapely = import_optional("shapely", "geo")
-        around = self.middle + wrap_degrees(np.asarray(longitude, float) - self.middle)
-        holds = shapely.intersects_xy if border else shapely.contains_xy
-        return np.asarray(holds(self.shape, around, np.asarray(latitude, float)), bool)
+        # The turn of a longitude that is nearest to the area: 181 and -179 degrees are one meridian.
+        nearest = self.middle + wrap_degrees(np.asarray(longitude, float) - self.middle)
+        test = shapely.intersects_xy if border else shapely.contains_xy
+        return np.asarray(test(self.shape, nearest, np.asarray(latitude, float)), bool)
 
     def plane(self, unit: str = "m") -> Plane:
         west, south, east, north = self.shape.bounds
@@ -96,12 +98,12 @@ class Area(FrozenRecord):
         return Plane(latitude=round((south + north) / 2, 6), longitude=longitude, unit=unit)
 
     def cell_for(self, cells: int) -> float:
-        """The side in m, to two digits, of square cells of which at most some `cells` cover the area."""
+        """The side in m, rounded up to two digits, of square cells of which `cells` are as large as the area."""
         plane, shapely = self.plane(), import_optional("shapely", "geo")
         parts = getattr(self.shape, "geoms", [self.shape])
         rings = (np.asarray(part.exterior.coords) for part in parts)
-        square = sum(shapely.Polygon(plane.forward(wrap_degrees(ring[:, 0]), ring[:, 1])).area for ring in rings)
-        unit = 10.0 ** (math.floor(math.log10(side := math.sqrt(square / cells))) - 1)
+        size = sum(shapely.Polygon(plane.forward(wrap_degrees(ring[:, 0]), ring[:, 1])).area for ring in rings)
+        unit = 10.0 ** (math.floor(math.log10(side := math.sqrt(size / cells))) - 1)
         return float(f"{math.ceil(side / unit) * unit:.2g}")
 
     @validate_call
@@ -114,11 +116,9 @@ class Area(FrozenRecord):
         forbidden: Area | None = None,
         on_note: Note = silent,
     ) -> Domain:
-        """The square cells of side `cell`, in `unit`, with centres in the area and not in `forbidden`: a masked grid on
-        `plane`.
+        """The masked grid of square cells of side `cell`, in `unit`, with centres in the area and not in `forbidden`.
 
-        The plane is by default about the middle of the area; `on_note` takes a sentence where `forbidden` holds no
-        cell.
+        Its plane is by default about the middle of the area. `on_note` takes a sentence if `forbidden` removes no cell.
         """
         about = plane or self.plane(unit)
         check_positive(cell, "cell")
@@ -127,6 +127,7 @@ class Area(FrozenRecord):
         # Raises if the area is too large for one plane, before any cell is made.
         about.excess(float(np.hypot(*np.abs(outline).T).max()))
         with np.errstate(over="ignore"):
+            # Less by 1e-9: rounding of a side that cells fill exactly must not add a row of them.
             counts = np.maximum(np.ceil((high - low) / cell * (1 - 1e-9)), 1)
             require_places(float(counts.prod()), field="cell")
         origin = (low + high) / 2 - counts * (cell / 2)
@@ -144,23 +145,26 @@ class Area(FrozenRecord):
                 remedy="use smaller cells, or a larger area",
             )
         if forbidden is not None and (allowed == inside).all():
-            on_note(_forbids_nothing(self, forbidden, longitude[inside], latitude[inside]))
+            on_note(_unused_forbidden_words(self, forbidden, longitude[inside], latitude[inside]))
         mask = allowed.reshape(shape)
         return Domain.grid(shape, cell=cell, unit=about.unit, origin=origin.tolist(), mask=mask, plane=about)
 
-    def _outline(self, plane: Plane) -> NDArray[np.float64]:
-        share = np.arange(_DENSE)[:, None, None] / _DENSE
+    def _outline(self, plane: Plane) -> Points:
+        # Edges are straight in degrees and curved on the plane, so that corners alone miss a part of the extent.
+        fraction = np.arange(_DENSE)[:, None, None] / _DENSE
         rings = [np.asarray(part.exterior.coords) for part in getattr(self.shape, "geoms", [self.shape])]
-        dense = [(ring[:-1] * (1 - share) + ring[1:] * share).reshape(-1, 2) for ring in rings]
+        dense = [(ring[:-1] * (1 - fraction) + ring[1:] * fraction).reshape(-1, 2) for ring in rings]
         degrees = np.concatenate(dense)
         return plane.forward(wrap_degrees(degrees[:, 0]), degrees[:, 1])
 
 
-def _forbids_nothing(area: Area, forbidden: Area, longitude: NDArray[np.float64], latitude: NDArray[np.float64]) -> str:
+def _unused_forbidden_words(area: Area, forbidden: Area, longitude: Vector, latitude: Vector) -> str:
     shapely = import_optional("shapely", "geo")
-    moved = shapely.transform(
-        forbidden.shape, lambda at: np.column_stack([area.middle + wrap_degrees(at[:, 0] - area.middle), at[:, 1]])
-    )
+
+    def near_area(degrees: Points) -> Points:
+        return np.column_stack([area.middle + wrap_degrees(degrees[:, 0] - area.middle), degrees[:, 1]])
+
+    moved = shapely.transform(forbidden.shape, near_area)
     if shapely.intersects(moved, area.shape):
         reason = "it lies between their centres; use smaller cells"
     elif forbidden.contains(latitude, longitude).any():
@@ -172,7 +176,7 @@ def _forbids_nothing(area: Area, forbidden: Area, longitude: NDArray[np.float64]
 
 
 def area_of(
-    polygons: list[list[NDArray[np.float64]]],
+    polygons: list[list[Points]],
     *,
     source: str | Path = "area",
     on_note: Note = silent,
@@ -181,22 +185,22 @@ def area_of(
     shapely = import_optional("shapely", "geo")
     import_optional("pyproj", "geo")
     if not polygons:
-        raise _bad("holds no polygon", source, "none", "give a Polygon or a MultiPolygon")
+        raise _area_error("holds no polygon", source, "none", "give a Polygon or a MultiPolygon")
     positions = np.concatenate([ring for rings in polygons for ring in rings])
     _check_degrees(positions, source)
     middle, width = middle_longitude(positions[:, 0])
     if width >= 180:
         wide = f"{width:g} degrees of longitude"
-        raise _bad("goes around a pole", source, wide, "use an area of less than 180 degrees")
+        raise _area_error("goes around a pole", source, wide, "use an area of less than 180 degrees")
     parts = []
     for rings in polygons:
         moved = [np.column_stack([middle + wrap_degrees(ring[:, 0] - middle), ring[:, 1]]) for ring in rings]
         part = shapely.Polygon(moved[0], moved[1:])
-        parts.append(part if part.is_valid else _valid(part, source, on_note))
+        parts.append(part if part.is_valid else _repair_polygon(part, source, on_note))
     return Area(shape=shapely.union_all(parts), middle=middle)
 
 
-def _valid(polygon: Any, source: str | Path, on_note: Note) -> Any:
+def _repair_polygon(polygon: Any, source: str | Path, on_note: Note) -> Any:
     shapely = import_optional("shapely", "geo")
     rings = [shapely.Polygon(ring) for ring in (polygon.exterior, *polygon.interiors)]
     # Ring by ring: make_valid alone would turn a hole outside its polygon into a part of the area.
@@ -204,32 +208,38 @@ def _valid(polygon: Any, source: str | Path, on_note: Note) -> Any:
     valid = shapely.difference(shell, shapely.union_all(holes))
     reason = re.sub(r"\[(\S+) (\S+)\]", r" at \1, \2", shapely.is_valid_reason(polygon))
     if valid.area == 0:
-        raise _bad("has a polygon of area 0", source, reason, "draw rings around an area")
+        raise _area_error("has a polygon of area 0", source, reason, "draw rings around an area")
     plane = Area(shape=valid, middle=0.0).plane("km")
 
-    def square(shape: Any) -> str:
-        return f"{shapely.transform(shape, lambda at: plane.forward(wrap_degrees(at[:, 0]), at[:, 1])).area:.4g} km²"
+    def size(shape: Any) -> str:
+        def on_plane(degrees: Points) -> Points:
+            return plane.forward(wrap_degrees(degrees[:, 0]), degrees[:, 1])
 
+        return f"{shapely.transform(shape, on_plane).area:.4g} km²"
+
+    # Parts of a ring that runs the other way round count as negative, until the repair.
     on_note(
-        f"{Path(source).name}: an invalid polygon ({reason}) was repaired: its area was {square(polygon)} with the "
-        f"signs of its rings, and is {square(valid)} now."
+        f"{Path(source).name}: an invalid polygon ({reason}) was repaired. Its signed area was {size(polygon)}; the "
+        f"area is now {size(valid)}."
     )
     return valid
 
 
-def _check_degrees(positions: NDArray[np.float64], source: str | Path) -> None:
-    odd = ~((np.abs(positions[:, 0]) <= 360) & (np.abs(positions[:, 1]) <= 90))
-    if odd.any():
+def _check_degrees(positions: Points, source: str | Path) -> None:
+    wrong = ~((np.abs(positions[:, 0]) <= 360) & (np.abs(positions[:, 1]) <= 90))
+    if wrong.any():
         remedy = "give longitude and latitude in degrees (WGS 84), longitude first, not projected lengths"
-        position = f"{positions[odd][0, 0]:g}, {positions[odd][0, 1]:g}"
-        raise _bad("must be longitudes within 360 and latitudes within 90 degrees", source, position, remedy)
+        position = f"{positions[wrong][0, 0]:g}, {positions[wrong][0, 1]:g}"
+        raise _area_error("must be longitudes within 360 and latitudes within 90 degrees", source, position, remedy)
     polar = np.abs(positions[:, 1]) > WIDEST
     if polar.any():
         position = f"{positions[polar][0, 1]:g}"
-        raise _bad(f"reaches beyond {WIDEST:g} degrees of latitude", source, position, "keep away from the poles")
+        raise _area_error(
+            f"reaches beyond {WIDEST:g} degrees of latitude", source, position, "use an area further from the poles"
+        )
 
 
-def _bad(message: str, source: str | Path, value: str, remedy: str) -> InputError:
+def _area_error(message: str, source: str | Path, value: str, remedy: str) -> InputError:
     return InputError(message, field="area", value=f"{source}: {value}" if value else source, remedy=remedy)
 
 
@@ -251,19 +261,17 @@ def area_problem(
     name: str = "area",
     parameters: Mapping[str, int | float | str] | None = None,
 ) -> DesignProblem:
-    """The problem over a domain with a plane; the metric is on the plane, at the level that holds on the ground.
+    """The problem over a domain with a plane, at the level on the plane that holds on the ground.
 
-    Beyond 1,600 secrets a constant level between positions is an eikonal metric: checking all pairs would take longer
-    than the design. The problem's parameter `geodesic_epsilon` is epsilon, or the smallest level around the domain.
-    Source: Andrés et al. 2013, section 3; levels that vary: Koufogiannis & Pappas 2016, section IV.
+    Its parameter `geodesic_epsilon` is epsilon, or the smallest level around the domain. Source: Andrés et al. 2013,
+    section 3; levels that vary: Koufogiannis & Pappas 2016, section IV.
 
     Parameters
     ----------
     domain : Domain
         With a plane, as of `Area.grid`.
     epsilon : float or PrivacyLevel
-        Nats per unit of geodesic distance (`md.utility.epsilon_within`), or a level of two axes, per unit on the
-        ground.
+        Nats per unit of geodesic distance (`md.utility.epsilon_within`), or a level of two axes on the ground.
     density : Raster
         The prior is proportional to it; uniform by default.
     levels, slope : Raster, float
@@ -271,17 +279,13 @@ def area_problem(
     stencil, loss : int, str
         Neighbours in the metric of a level that varies; a name of `LOSSES`.
     positions : bool
-        True to protect any position in a cell, False the centres alone.
+        True to protect any position in a cell, False only the centres.
     paths : {"straight", "inside"}
-        Between positions: straight lines, through the rectangle of the area, or paths inside the cells of the area.
+        Between positions: straight lines through the rectangle about the area, or paths inside its cells.
     extend, nats_per_cell : bool, float
         True if rasters extend as constants; the largest level that varies, in nats across a cell.
     name, parameters : str, mapping
-        Of the problem, stored in files.
-
-    Returns
-    -------
-    DesignProblem
+        Stored in files.
 
     Examples
     --------
@@ -300,18 +304,19 @@ def area_problem(
         raise InputError(problem, field="slope", value=slope)
     if levels is not None and isinstance(epsilon, PrivacyLevel):
         raise InputError("pass either a varying epsilon or levels, not both", field="levels", value=levels.name)
-    # The plane lengthens distances by up to its excess: a level lower by as much holds on the ground.
+    # (2): the plane lengthens distances by up to its excess, so a level lower by as much holds on the ground.
     ground_to_plane = plane_level(domain, 1.0, positions=positions)
     metric: Metric
     if isinstance(epsilon, PrivacyLevel):
-        around = _around(epsilon.in_unit(domain.unit), domain)
-        ground = around.smallest
-        raster = replace(around.raster, values=around.raster.values * ground_to_plane)
-        metric = Eikonal(level=replace(around, raster=raster), stencil=stencil)
+        nearby = _level_near(epsilon.in_unit(domain.unit), domain)
+        ground = nearby.smallest
+        raster = replace(nearby.raster, values=nearby.raster.values * ground_to_plane)
+        metric = Eikonal(level=replace(nearby, raster=raster), stencil=stencil)
         _refuse_steep(metric.level, domain, nats_per_cell)
     elif levels is None:
         flat = plane_level(domain, ground, positions=positions)
         metric = Euclidean(epsilon=flat, unit=domain.unit)
+        # Checking all pairs would take longer than the design, so many cells get the metric of neighbours.
         if positions and domain.size > _ALL_PAIRS:
             metric = Eikonal(level=PrivacyLevel.constant(flat, domain.unit), stencil=stencil)
     else:
@@ -324,7 +329,7 @@ def area_problem(
     return DesignProblem(
         domain=domain,
         metric=metric,
-        prior=np.asarray(weights) if reports is domain else _spread(np.asarray(weights), reports, domain),
+        prior=np.asarray(weights) if reports is domain else _on_rectangle(np.asarray(weights), reports, domain),
         loss=named_loss(loss),
         reports=reports,
         name=name,
@@ -332,12 +337,12 @@ def area_problem(
     )
 
 
-def _refuse_steep(level: PrivacyLevel, domain: Domain, most: float) -> None:
-    across = float(level.at(domain.points).max()) * domain.spacing
-    if across > most:
-        unit = domain.unit
+def _refuse_steep(level: PrivacyLevel, domain: Domain, nats_per_cell: float) -> None:
+    across, unit = float(level.at(domain.points).max()) * domain.spacing, domain.unit
+    if across > nats_per_cell:
         raise InputError(
-            f"reaches {across:.4g} nats across a cell of {domain.spacing:g} {unit}, above {most:g}: is the unit right?",
+            f"reaches {across:.4g} nats across a cell of {domain.spacing:g} {unit}, above {nats_per_cell:g}: is the "
+            "unit right?",
             field="levels",
             value=f"{across / domain.spacing:.4g} nats per {unit}",
             remedy=f"declare the unit of the values, such as 1/km, or pass nats_per_cell={math.ceil(across)}",
@@ -361,19 +366,19 @@ def rectangle(domain: Domain) -> Domain:
     )
 
 
-def _spread(weights: NDArray[np.float64], domain: Domain, whole: Domain) -> NDArray[np.float64]:
+def _on_rectangle(weights: Vector, domain: Domain, whole: Domain) -> Vector:
     assert domain.index is not None
     spread = np.zeros(whole.size)
     spread[whole.lookup[tuple((domain.index - domain.index.min(axis=0)).T)]] = weights
     return spread
 
 
-def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
+def _level_near(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
     # Only nodes next to the places: nodes far away must not lower the smallest level.
     slices = []
-    for nodes, at in zip(level.raster.axes, domain.points.T, strict=False):
-        first = max(int(np.searchsorted(nodes, at.min(), side="right")) - 1, 0)
-        slices.append(slice(first, max(int(np.searchsorted(nodes, at.max())), first) + 1))
+    for nodes, places in zip(level.raster.axes, domain.points.T, strict=False):
+        first = max(int(np.searchsorted(nodes, places.min(), side="right")) - 1, 0)
+        slices.append(slice(first, max(int(np.searchsorted(nodes, places.max())), first) + 1))
     x, y = (nodes[part] for nodes, part in zip(level.raster.axes, slices, strict=False))
     return replace(level, raster=replace(level.raster, x=x, y=y, values=level.raster.values[tuple(slices)]))
 
@@ -382,19 +387,12 @@ def _around(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:
 def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> float:
     """The level on the plane of a domain that is private for epsilon times geodesic distances, rounded down.
 
-    It is epsilon / (1 + excess), the excess within the places or, with `positions`, their cells.
-
     Parameters
     ----------
     domain, epsilon : Domain, float
         With a plane; nats per unit of geodesic distance.
     positions : bool
-        True for any position in a cell.
-
-    Returns
-    -------
-    float
-        Nats per unit on the plane.
+        True for any position in a cell, False for the places.
 
     Examples
     --------
@@ -405,4 +403,5 @@ def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> f
     if domain.plane is None:
         raise InputError("the domain has no plane", field="domain", value=domain.kind, remedy="make it with Area.grid")
     radius = domain.max_position_radius if positions else domain.max_radius
+    # (2); the excess grows with the distance from the middle of the plane.
     return check_epsilon(epsilon) / (1 + domain.plane.excess(radius)) * ROUND_DOWN

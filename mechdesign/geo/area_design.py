@@ -75,7 +75,7 @@ def design(
     within, factor : float
         The level: a report changes the odds between places up to `within` apart by at most `factor`.
     epsilon : float
-        The level in nats per unit, instead of both.
+        The level in nats per unit, instead of `within` and `factor`.
     people : str or Path
         CSV file of latitude, longitude and population: the prior by default, and the people of `limit`. Nobody lives
         in `forbidden`.
@@ -90,7 +90,7 @@ def design(
     loss : str
         "distance", "squared" or "zero-one".
     program : {"auto", "optimal", "eikonal", "planar-laplace"}
-        By default by the rules of the module `choose`.
+        Chosen by the size of the area by default.
     positions : {"any", "inside", "cells"}
         Protect any two positions by straight lines, by paths inside the area, or only cells. By default any, if
         feasible.
@@ -125,12 +125,12 @@ def design(
         _check_limit(limit, program, positions)
         positions = "cells"
     check_levels(levels, within=within, factor=factor, epsilon=epsilon)
-    single = None if levels is not None else level_of_odds(within=within, factor=factor, epsilon=epsilon)
+    one_level = None if levels is not None else level_of_odds(within=within, factor=factor, epsilon=epsilon)
     water = None if forbidden is None else _as_area(forbidden, crs, on_note)
     domain = region.grid(cell=cell, unit=unit, forbidden=water, on_note=on_note)
     _require_room(domain, levels, program)
     inputs = AreaInputs(domain=domain, water=water, columns=columns, crs=crs, on_note=on_note)
-    level, residents, claimed = inputs.level(single, levels, factor=factor, people=people)
+    level, residents, level_parameters = inputs.level(one_level, levels, factor=factor, people=people)
     residents = inputs.residents(people, residents)
     if limit is not None and people is not None and residents is not None:
         # The people of the prior: an adversary who counted those of forbidden cells too would have another posterior.
@@ -150,7 +150,7 @@ def design(
         loss=loss,
         paths="inside" if positions == "inside" else "straight",
         name=name,
-        parameters={**claimed, "cell": float(cell), "unit": domain.unit},
+        parameters={**level_parameters, "cell": float(cell), "unit": domain.unit},
     )
     mechanism, problem, choice, reason = AreaSearch(
         statement=statement,
@@ -163,10 +163,10 @@ def design(
         on_note=on_note,
         on_progress=on_progress,
     ).solve()
-    checked = proved(mechanism)
+    verification = proved(mechanism)
     return AreaDesign(
         mechanism=mechanism,
-        verification=checked,
+        verification=verification,
         problem=problem,
         cells_problem=statement.problem() if isinstance(choice, BetweenPositions) else problem,
         choice=choice,

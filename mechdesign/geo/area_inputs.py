@@ -96,7 +96,7 @@ Levels = LevelsFromPeople | LevelsFromRaster | PrivacyLevel | None
 
 
 def check_levels(levels: Levels, **single: float | None) -> None:
-    """Refuse arguments of a single level next to varying levels; levels from people accept a factor."""
+    """Refuse arguments of a single level combined with varying levels; levels from people accept a factor."""
     if levels is None:
         return
     for name, value in single.items():
@@ -136,7 +136,7 @@ class AreaInputs:
 
     def level(
         self,
-        single: tuple[float, dict[str, float]] | None,
+        one_level: tuple[float, dict[str, float]] | None,
         levels: Levels,
         *,
         factor: float | None,
@@ -150,8 +150,8 @@ class AreaInputs:
             return PrivacyLevel(raster=raster), None, {}
         if levels is not None:
             return levels, None, {}
-        assert single is not None
-        return single[0], None, single[1]
+        assert one_level is not None
+        return one_level[0], None, one_level[1]
 
     def residents(self, people: str | Path | None, of_level: People | None) -> People | None:
         if people is None or (of_level is not None and of_level.path == Path(people)):

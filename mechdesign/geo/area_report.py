@@ -285,6 +285,7 @@ def _usefulness_sentence(report: AreaReport) -> str:
     """A warning if reports are hardly better than a constant, with the box or the level that would help."""
     problem, domain = report.design.problem, report.design.problem.domain
     constant, loss = report.constant_position_loss, report.figures.position_loss
+    # The advice is for distances: the side of a box at which reports are useful was measured for them alone.
     if constant is None or loss is None or problem.loss.name != "distance" or loss <= USELESS_SHARE * constant:
         return ""
     warning = (

@@ -96,7 +96,7 @@ class AreaSearch:
         return max(self.ends - time.monotonic(), _MIN_SECONDS)
 
     def solve(self) -> tuple[xr.Dataset, DesignProblem, Choice, CellsReason | None]:
-        """The mechanism, its problem, the choice of the program, and the reason for cells if nobody asked for them."""
+        """The mechanism, its problem, the choice of the program, and the reason for cells unless requested."""
         statement, is_explicit = self.statement, self.positions is not None
         reason = None
         if not is_explicit:
@@ -115,9 +115,9 @@ class AreaSearch:
                 if statement.varies and not is_explicit:
                     # No formula predicts the cost of positions where levels vary. Factors between cells take seconds,
                     # so the two are compared.
-                    by_cells = position_loss(self._between_cells(statement.problem(), "eikonal"))
+                    cells_loss = position_loss(self._between_cells(statement.problem(), "eikonal"))
                     unit = problem.loss.unit(statement.domain.unit)
-                    reason = choose.too_costly(position_loss(mechanism), by_cells, unit)
+                    reason = choose.too_costly(position_loss(mechanism), cells_loss, unit)
                 if reason is None:
                     return mechanism, problem, BetweenPositions(method=method), None
         problem = statement.problem()
@@ -149,17 +149,17 @@ class AreaSearch:
     def _between_cells(self, problem: DesignProblem, program: str) -> xr.Dataset:
         if program == "planar-laplace":
             if problem.domain.size > choose.MAX_PAIR_CELLS:
-                self.on_note(f"{problem.domain.size:,} cells have {choose.pairs(problem.domain)}")
+                self.on_note(f"{problem.domain.size:,} cells have {choose.pairs_words(problem.domain)}")
             return planar_laplace_mechanism(problem)
-        stated: Program = EikonalWeights(problem=problem) if program == "eikonal" else Optimal(problem=problem)
+        design_program: Program = EikonalWeights(problem=problem) if program == "eikonal" else Optimal(problem=problem)
         if self.limit is not None:
-            stated = Constrained(problem, constraints=[self.limit])
+            design_program = Constrained(problem, constraints=[self.limit])
         bound = self.bound if program == "eikonal" else None
-        return solve(stated, gap=self.gap, time_limit=self.remaining, on_progress=self.on_progress, bound=bound)
+        return solve(design_program, gap=self.gap, time_limit=self.remaining, on_progress=self.on_progress, bound=bound)
 
 
 def check_cell(domain: Domain, within: float | None, reason: CellsReason | None) -> None:
-    """Refuse cells wider than the radius within which people are protected; reason, for cells instead of positions."""
+    """Refuse cells wider than `within`; `reason` explains why only cells are protected."""
     if within is None or domain.spacing <= within:
         return
     cell, radius = (length(size, domain.unit) for size in (domain.spacing, within))

@@ -40,9 +40,9 @@ CELLS_IN_A_MINUTE = {
 # rectangle with one level and one prior.
 MAX_CONE_OPERATIONS, MAX_COLUMN_OPERATIONS = 3e10, 2.5e11
 _MAX_TABLE_CELLS = 12_000  # a table of 1.2 GB, of which seven are held
-_SQUARE_SYMMETRIES = 8  # columns of one orbit are computed once
+_SQUARE_SYMMETRIES = 8  # of a square map: the columns of up to 8 symmetric reports are computed once
 MAX_VARYING_CELLS = 250  # for positions where levels vary; measured, some minutes
-MAX_LOSS_RATIO = 1.5  # a judgement: dearer positions are not worth it unless asked for
+MAX_LOSS_RATIO = 1.5  # a guess at the extra loss that users accept who did not ask for positions
 MAX_PAIR_CELLS = 4096  # all pairs of as many cells are checked within a minute or two
 _CELL_MARGIN = 1.02  # the recommended cell is larger by this, as rounded borders add cells
 
@@ -172,6 +172,7 @@ def positions_method(program: Positions, *, explicit: bool) -> str:
 
     problem = program.problem
     cells, (low, high) = problem.domain.size, level_range(problem.metric)
+    # A rectangle with a uniform prior: symmetric reports have the same column, turned.
     symmetric = problem.reports is problem.domain and np.ptp(problem.prior_array) == 0
     if explicit or (
         cells <= _MAX_TABLE_CELLS and (cells / _SQUARE_SYMMETRIES if symmetric else cells) ** 3 <= MAX_COLUMN_OPERATIONS
@@ -180,10 +181,12 @@ def positions_method(program: Positions, *, explicit: bool) -> str:
             return "cones"
         if operations(program, "columns") <= (np.inf if explicit else MAX_COLUMN_OPERATIONS if low == high else 0.0):
             return "columns"
-    most = 150 if low < high else 10_000 if symmetric else 4_000
+    # Cells that some program still accepts, for the remedy alone.
+    accepted = 150 if low < high else 10_000 if symmetric else 4_000
     levels = " with levels that vary" if low < high else ""
     raise SizeError(
-        f"{cells:,} cells{levels} are too many for protecting any position{fewer(problem.domain, most)}",
+        f"{cells:,} cells{levels} are too many for protecting any position"
+        + larger_cell_words(problem.domain, accepted),
         field="cell",
         value=problem.domain.spacing,
         remedy="use a larger `cell`, a smaller box, or positions='cells'",
@@ -195,38 +198,38 @@ def chosen_program(problem: DesignProblem) -> BySize:
     kind, cells = problem.metric.kind, problem.domain.size
     if kind == Euclidean.kind:
         check_pairs(problem.domain)
-    short = float(np.min(problem.edges.length))
-    most = next(most for least, most in CELLS_IN_A_MINUTE[kind] if short >= least)
+    shortest = float(np.min(problem.edges.length))
+    most = next(cells_in_a_minute for nats, cells_in_a_minute in CELLS_IN_A_MINUTE[kind] if shortest >= nats)
     program = "optimal" if cells <= most else {"euclidean": "planar-laplace", "eikonal": "eikonal"}[kind]
-    return BySize(program=program, nats=short, most=most, cells=cells)
+    return BySize(program=program, nats=shortest, most=most, cells=cells)
 
 
 def check_pairs(domain: Domain) -> None:
     """Refuse cells whose pairs take longer than some minutes to check."""
     if domain.size > MAX_PAIR_CELLS:
         raise SizeError(
-            f"{domain.size:,} cells have {pairs(domain)}{fewer(domain, MAX_PAIR_CELLS)}",
+            f"{domain.size:,} cells have {pairs_words(domain)}{larger_cell_words(domain, MAX_PAIR_CELLS)}",
             field="cell",
             value=domain.spacing,
             remedy="use a smaller box, or positions='any'",
         )
 
 
-def pairs(domain: Domain) -> str:
+def pairs_words(domain: Domain) -> str:
     """The number of pairs to check, and the minutes, in words."""
     # Measured: 0.3 n^3 comparisons, five times, a nanosecond each.
     minutes = max(0.3 * domain.size**3 * 5e-9 / 60, 1)
     return f"{domain.size**2 // 2:,} pairs to check in {domain.size:,} reports each, some {minutes:,.0f} minutes"
 
 
-def fewer(domain: Domain, most: int) -> str:
-    """A recommended cell for at most `most` cells, in brackets."""
-    return f" (cell={cell_for(domain, most):g} makes fewer)"
+def larger_cell_words(domain: Domain, cells: int) -> str:
+    """A recommended cell for at most `cells` cells, in brackets."""
+    return f" (cell={cell_for(domain, cells):g} makes fewer)"
 
 
-def cell_for(domain: Domain, most: int) -> float:
-    """The side, to two digits, with which a domain has at most `most` cells."""
-    return two_digits(domain.spacing * math.sqrt(domain.size / most) * _CELL_MARGIN)
+def cell_for(domain: Domain, cells: int) -> float:
+    """The side, rounded up to two digits, with which a domain has at most some `cells` cells."""
+    return two_digits(domain.spacing * math.sqrt(domain.size / cells) * _CELL_MARGIN)
 
 
 def two_digits(value: float, *, up: bool = True) -> float:

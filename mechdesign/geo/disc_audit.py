@@ -1,8 +1,10 @@
-"""Discs after one report of a rule of devices, or of planar Laplace noise; the prior is people on a fine lattice.
+"""Shares of the posterior in one disc after one report of a rounding rule of devices, or of planar Laplace noise.
 
-Positions and centres of discs are the cells of a lattice of 125 m. Reports of a rule are the cells of its grid, and
-positions beyond 6 deviations from a cell, below 10^-8 of its reports, are left out. Reports of noise are the cells of
-the lattice. The noise is cut at 25 / epsilon, or at the margin. Discs are searched up to 2.5 / epsilon plus a radius.
+The prior is people on a lattice of 125 m. Its cells are also the positions, the centres of discs, and the reports of
+noise. Reports of a rule are the cells of its grid, of which those that the window contains are counted.
+
+Omitted: positions beyond 6 deviations from a cell, below 10^-8 of its reports; noise beyond 25 / epsilon or the margin;
+discs centred further from a report of noise than 2.5 / epsilon plus a radius.
 """
 
 from __future__ import annotations
@@ -13,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.fft import irfft2, next_fast_len, rfft2
 from scipy.special import ndtr
 
+from mechdesign.base.arrays import Floats, Matrix, Vector
 from mechdesign.base.formatting import length
 from mechdesign.base.validation import check_positive, validate_call
 from mechdesign.errors import InputError
@@ -32,9 +34,9 @@ from mechdesign.problem.tables import Note, silent
 
 FINE, MARGIN = 125.0, 5_000.0  # m: side of a cell, and how far people are counted beyond the window
 LAPLACE = "planar-laplace"
-_TAILS = 6.0  # deviations
-_SELDOM = 1e-6  # of the likeliest report: below, a report is not counted
-Table = NDArray[np.float64]
+_TAILS = 6.0  # deviations: positions further from a cell are omitted
+_RARE = 1e-6  # of the chance of the likeliest report: rarer ones are not counted
+_FAR, _NEAR = 25.0, 2.5  # nats: where noise is cut, and how far from a report of noise discs are centred
 
 
 @validate_call
@@ -50,8 +52,10 @@ def audit_rule_discs(
     on_note: Note = silent,
 ) -> dict[str, Any]:
     """Audit a rule, or planar-laplace at epsilon (nats per m), over cells of 125 m; radii in m."""
-    if (name == LAPLACE) != (epsilon is not None):
-        raise InputError(f"belongs to {LAPLACE} alone, which needs it", field="epsilon", value=epsilon)
+    if name == LAPLACE and epsilon is None:
+        raise InputError(f"{LAPLACE} requires an epsilon", field="epsilon", value="none")
+    if name != LAPLACE and epsilon is not None:
+        raise InputError(f"applies only to {LAPLACE}", field="epsilon", value=epsilon, remedy="leave it out")
     if name not in RULES and name != LAPLACE:
         named_rule(name)
     if domain.shape is None or domain.cell != (FINE, FINE) or domain.unit != "m":
@@ -69,12 +73,10 @@ def audit_rule_discs(
             about = f"about the centre of a cell of {FINE:g} m"
         else:
             chance, share = laplace_shares(persons, epsilon, radius)
-            near = length(_reach(epsilon, radius), "m", up=False)
-            about = f"about the centre of a cell of {FINE:g} m within {near} of the report"
-        found = DiscAudit.of(
-            DiscKind(radius=radius, unit="m", centres="places", about=about), before=before, chance=chance, share=share
-        )
-        discs.append(found.as_dict())
+            reach = length(_disc_reach(epsilon, radius), "m", up=False)
+            about = f"about the centre of a cell of {FINE:g} m within {reach} of the report"
+        kind = DiscKind(radius=radius, unit="m", centres="places", about=about)
+        discs.append(DiscAudit.of(kind, before=before, chance=chance, share=share).as_dict())
     mean = named_rule(name).mean_distance() if epsilon is None else mean_radius(epsilon)
     return {"rule": name, "people": float(inner.sum()), "mean_distance": mean, "discs": discs}
 
@@ -110,42 +112,44 @@ def window(box: Sequence[float]) -> Domain:
 
 def lattice_people(
     path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
-) -> Table:
-    """The people of each cell of the whole lattice of a domain, with a margin of `MARGIN` on all sides."""
+) -> Matrix:
+    """The people of each cell of the lattice of a domain and of a margin around it."""
     people = read_people(path, domain, margin=MARGIN, columns=columns, crs=crs, on_note=on_note)
     return np.asarray(people.density.values) * FINE**2
 
 
 def grid_shares(
-    persons: Table, window: tuple[int, ...], grid: float, deviation: float, radius: float
-) -> tuple[Table, Table]:
+    persons: Matrix, window: tuple[int, ...], grid: float, deviation: float, radius: float
+) -> tuple[Vector, Vector]:
     """For the reports of a square grid within the window: the people, and the largest share in one disc."""
-    parts = []
-    for cells, whole in zip(persons.shape, window, strict=True):
-        at = (np.arange(cells) - cells / 2 + 0.5) * FINE
-        starts = np.arange(math.floor(whole * FINE / grid)) * grid - whole * FINE / 2
-        axis = []
+    # Axes are independent: P(y|u) is a product of the chances of a row and of a column.
+    axes = []
+    for cells, window_cells in zip(persons.shape, window, strict=True):
+        positions = (np.arange(cells) - cells / 2 + 0.5) * FINE
+        starts = np.arange(math.floor(window_cells * FINE / grid)) * grid - window_cells * FINE / 2
+        ranges = []
         for low, high in zip(starts, starts + grid, strict=True):
-            near = np.flatnonzero((at > low - _TAILS * deviation) & (at < high + _TAILS * deviation))
-            given = ndtr((high - at[near]) / deviation) - ndtr((low - at[near]) / deviation) if deviation else 1.0
-            axis.append((slice(near[0], near[-1] + 1), np.broadcast_to(given, near.shape)))
-        parts.append(axis)
-    disc, found = _disc(radius), [(0.0, 0.0)]
-    for rows, of_row in parts[0]:
-        for columns, of_column in parts[1]:
+            possible = np.flatnonzero((positions > low - _TAILS * deviation) & (positions < high + _TAILS * deviation))
+            offsets = positions[possible]
+            chance = ndtr((high - offsets) / deviation) - ndtr((low - offsets) / deviation) if deviation else 1.0
+            ranges.append((slice(possible[0], possible[-1] + 1), np.broadcast_to(chance, possible.shape)))
+        axes.append(ranges)
+    disc, reports = _disc(radius), [(0.0, 0.0)]
+    for rows, of_row in axes[0]:
+        for columns, of_column in axes[1]:
             joint = persons[rows, columns] * np.outer(of_row, of_column)
             if joint.sum() > 0:
-                found.append((joint.sum(), _sums(joint, disc).max() / joint.sum()))
-    both = np.array(found)
-    return both[:, 0], both[:, 1]
+                reports.append((joint.sum(), _sums(joint, disc).max() / joint.sum()))
+    chances, shares = np.array(reports).T
+    return chances, shares
 
 
-def laplace_shares(persons: Table, epsilon: float, radius: float) -> tuple[Table, Table]:
+def laplace_shares(persons: Matrix, epsilon: float, radius: float) -> tuple[Vector, Vector]:
     """`grid_shares` for planar Laplace noise reported at the cells of the window; epsilon in nats per m."""
-    x, y = _around(min(MARGIN, 25 / epsilon))
+    x, y = _steps_within(min(MARGIN, _FAR / epsilon))
     decay = np.exp(-epsilon * np.hypot(x, y))
     best = np.zeros(persons.shape)
-    reach = _reach(epsilon, radius)
+    reach = _disc_reach(epsilon, radius)
     line = np.arange(-(reach // FINE), reach // FINE + 1) * FINE
     # Over all centres of discs near a report: the sum over the disc of prior times density, for all reports at once.
     for a, b in ((a, b) for a in line for b in line if math.hypot(a, b) <= reach):
@@ -156,26 +160,28 @@ def laplace_shares(persons: Table, epsilon: float, radius: float) -> tuple[Table
     chance = _sums(persons, decay)[edge:-edge, edge:-edge].ravel()
     highest = best[edge:-edge, edge:-edge].ravel()
     # Errors of the transforms are relative to the largest sum: shares of very rare reports would be rounding noise.
-    counted = chance > _SELDOM * chance.max()
+    counted = chance > _RARE * chance.max()
     return chance[counted], highest[counted] / chance[counted]
 
 
-def _reach(epsilon: float, radius: float) -> float:
-    return 2.5 / epsilon + radius
+def _disc_reach(epsilon: float, radius: float) -> float:
+    return _NEAR / epsilon + radius
 
 
-def _around(reach: float) -> NDArray[np.float64]:
+def _steps_within(reach: float) -> Floats:
     cells = math.floor(reach / FINE)
     return np.mgrid[-cells : cells + 1, -cells : cells + 1] * FINE
 
 
-def _disc(radius: float) -> Table:
-    return np.asarray(np.hypot(*_around(radius)) <= radius, float)
+def _disc(radius: float) -> Matrix:
+    return np.asarray(np.hypot(*_steps_within(radius)) <= radius, float)
 
 
-def _sums(values: Table, kernel: Table) -> Table:
+def _sums(values: Matrix, kernel: Matrix) -> Matrix:
     """The sum over v of values(c + v) kernel(v) for every cell c, the kernel (2 h + 1, 2 h + 1) about 0."""
     half = kernel.shape[0] // 2
     size = [next_fast_len(n + kernel.shape[0], real=True) for n in values.shape]
+    # The conjugate turns the convolution into a correlation: sums ahead of c, not behind it. The padding by the size of
+    # the kernel keeps values of one border out of sums at the other.
     full = irfft2(rfft2(values, size) * np.conj(rfft2(kernel, size)), size)
     return np.asarray(np.roll(full, (half, half), (0, 1))[: values.shape[0], : values.shape[1]])

@@ -1,31 +1,33 @@
 """Elastic radii: the radius around each place that holds a number of people, as a Lipschitz function.
 
-People are spread evenly over each cell of a raster, the rectangle about its node. For a node v
+People are spread evenly over each cell of a raster, the rectangle about its node. For a node v, with j = 0..J,
 
-    r_k(v) = the minimum radius of a disc about v that holds k people
-    q(v)   = least (most / least)^(j / J), the first of these, j = 0..J, that is not below r_k(v); most where none is
-    r(v)   = max over nodes u of q(u) - |u - v|
+    r_k(v) = the minimum radius of a disc about v that holds k people,
+    q(v) = the first least (most / least)^(j / J) >= r_k(v), or most if none is,
+    r(v) = max over nodes u of q(u) - |u - v|.                                                                  (1)
 
-Statement.
+Statements.
 
-1. The disc of radius r(v) about v holds k people, unless no disc of radius `most` about v does: r >= q >= r_k.
-2. |r(u) - r(v)| <= |u - v|, since r is the smallest function above q with that property.
-3. r exceeds c = max(least, min(most, r_k)) by less than (e^STEP - 1) most, 0.2 % of it. Proof: the disc of radius
-   r_k(u) + |u - v| about v contains the disc of radius r_k(u) about u, so that r_k and c obey (2). With
-   q(u) < e^STEP c(u) this gives q(u) - |u - v| < c(u) - |u - v| + (e^STEP - 1) c(u) <= c(v) + (e^STEP - 1) most.
+1. The disc of radius r(v) about v holds k people, unless that of radius `most` does not. For then r >= q >= r_k.
+2. |r(u) - r(v)| <= |u - v|. For r is the smallest function above q with that property.
+3. r exceeds c = max(least, min(most, r_k)) by less than (e^STEP - 1) most, some 0.2 % of most. Proof: the disc of
+   radius r_k(u) + |u - v| about v contains the disc of radius r_k(u) about u, so r_k and c obey statement 2. Moreover
+   q(u) < e^STEP c(u). So q(u) - |u - v| < c(u) - |u - v| + (e^STEP - 1) c(u) <= c(v) + (e^STEP - 1) most.
 
 Doubles. The share of a cell in a disc of radius R is a sum of four areas of quarter discs. Each is off by less than
 40 u R^2, u = 2^-53, for which 2^-45 R^2 is subtracted. A cell counts in full if its farthest corner, rounded up, lies
-within. A sum of m shares times people is off by less than (m + 8) u of itself, and must exceed k by twice that.
-Statement 2 holds up to the rounding of one difference.
+within. A sum of m shares times people is off by less than (m + 8) u of itself, so k (1 + 2 (m + 8) u) are required. (2)
+Statement 1 therefore holds, statement 2 up to the rounding of one difference. Statement 3 is for exact sums: people
+who are counted up to this rounding may need the next radius.
 
-The stored level is eps = nats / r, rounded. Unless nats / eps >= most, the disc of radius nats / eps about a node holds
-k people, and so does the disc of radius nats / eps + D about any place, D the diagonal of a cell. Proof: nats / eps is
-a weighted harmonic mean of r at the corners of the cell, and at least r_k - D.
+The stored level is eps = nats / r, rounded down. Unless nats / eps >= most, the disc of radius nats / eps about a node
+holds k people, and so does the disc of radius nats / eps + D about any place, D the diagonal of a cell. Proof: at a
+place nats / eps is a weighted harmonic mean of r at the corners of its cell. So it is at least the smallest of these r,
+and the disc of that radius about that corner lies in the disc about the place.
 
-A straight way of length s < R = r(u) - D from a node u costs at most nats min(s / least, ln(R / (R - s))) nats. Proof:
-after a length t, r >= R - t at the corners of the cell. So the odds of u and a place within 0.63 R change by at most
-e^nats.
+The integral of eps along a straight line of length s < R = r(u) - D from a node u is at most
+nats min(s / least, ln(R / (R - s))). Proof: after a length t, r >= R - t at the corners of the cell, by statement 2.
+So it is at most nats for s <= 0.63 R, where ln(R / (R - s)) <= 1.
 Source: Koufogiannis & Pappas 2016, section IV; K. Chatzikokolakis, C. Palamidessi and M. Stronati, Constructing elastic
 distinguishability metrics for location privacy (PoPETs 2015); the statement is ours.
 """
@@ -36,8 +38,8 @@ import math
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Matrix
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.validation import check_epsilon, check_positive, refuse_entries, validate_call
 from mechdesign.errors import InputError
@@ -46,7 +48,7 @@ from mechdesign.problem.max_plus import transform
 from mechdesign.problem.privacy_level import PrivacyLevel, level_raster
 from mechdesign.problem.raster import Raster
 
-STEP = 0.002  # at most, of the logarithm of the radius
+STEP = 0.002  # maximum step of the logarithm of a radius; statement 3 is proportional to it, and so is memory inversely
 _EVEN = 1e-9  # of a step: how far nodes may lie from evenly spaced ones
 _UNIT = 2.0**-53
 _AREA = 2.0**-45  # of the square of a radius: bound on the rounding error of an area
@@ -56,22 +58,17 @@ _AREA = 2.0**-45  # of the square of a radius: bound on the rounding error of an
 def elastic_level(
     density: Raster, *, people: float = 2000.0, nats: float = 2.0, least: float, most: float
 ) -> PrivacyLevel:
-    """The privacy level eps(v) = nats / r(v): r(v), from `least` to `most`, is the radius around v that holds `people`.
+    """The privacy level eps(v) = nats / r(v), r(v) the radius of the disc about v that holds `people`.
 
     Parameters
     ----------
     density : Raster
-        People per square unit on an evenly spaced lattice of two axes; amounts, as of `md.geo.raster_on`, are the
-        people of each cell.
+        People per square unit on an evenly spaced lattice of two axes. Amounts, as of `md.geo.raster_on`, are people
+        of cells.
     people, nats : float
-        Number of people in the disc; nats of a way as long as r at the level of its start.
+        Number of people in the disc; nats over its radius.
     least, most : float
-        Least and largest radius, in the unit of the density.
-
-    Returns
-    -------
-    PrivacyLevel
-        In nats per unit, with the properties that the module docstring proves.
+        Minimum and maximum radius, in the unit of the density.
 
     Examples
     --------
@@ -85,7 +82,7 @@ def elastic_level(
     return PrivacyLevel(raster=level_raster([density.x, density.y, density.z], values, density.unit))
 
 
-def elastic_radii(density: Raster, *, people: float, least: float, most: float) -> NDArray[np.float64]:
+def elastic_radii(density: Raster, *, people: float, least: float, most: float) -> Matrix:
     """r(v) (kx, ky) in the raster's unit. Cost: O(n log(J) (most / step)^2), 25 s for 10^6 nodes and 10 steps."""
     check_positive(people, "people")
     if not check_positive(least, "least") <= check_positive(most, "most"):
@@ -100,18 +97,18 @@ def elastic_radii(density: Raster, *, people: float, least: float, most: float) 
     radii = np.exp(np.linspace(*ends, count))
     radii[0], radii[-1] = least, most
     # In 64 parts: terms of a share take seven times the memory of the shares.
-    few = np.array_split(radii[:, None, None], 64)
-    shares = np.concatenate([_shares(some, steps, reach) for some in few])
-    within = np.array([[min(math.ceil(radius / step + 0.5), far) for step, far in zip(steps, reach, strict=True)]
+    parts = np.array_split(radii[:, None, None], 64)
+    shares = np.concatenate([_shares(part, steps, reach) for part in parts])
+    spans = np.array([[min(math.ceil(radius / step + 0.5), far) for step, far in zip(steps, reach, strict=True)]
                        for radius in radii])  # fmt: skip
-    # Statement (1): sums of doubles must exceed k by twice their rounding error to prove that the disc holds k people.
-    enough = people * (1 + 2 * ((2 * reach[0] + 1) * (2 * reach[1] + 1) + 8) * _UNIT)
-    first = _first(np.ascontiguousarray(counts), enough, shares, within)
+    # (2), with m at most the cells of the largest disc: such a sum of doubles proves that the disc holds k people.
+    required = people * (1 + 2 * ((2 * reach[0] + 1) * (2 * reach[1] + 1) + 8) * _UNIT)
+    first = _first(np.ascontiguousarray(counts), required, shares, spans)
     if (first == len(radii)).all():
         message = f"nowhere do {people:g} people live within {most:g} {density.unit}"
         remedy = "ask for fewer, raise the largest radius, or check that values are people per square unit"
         raise InputError(message, field="people", value=f"{counts.sum():.6g} in all", remedy=remedy)
-    # q of the module docstring, then r: the Lipschitz function above it.
+    # (1): q, then the smallest function above it that obeys statement 2.
     rounded = radii[np.minimum(first, len(radii) - 1)]
     nodes = np.column_stack([side.ravel() for side in np.meshgrid(density.x, density.y, indexing="ij")])
     return transform(nodes, nodes, rounded.ravel(), 1.0, linear=False).reshape(rounded.shape)
@@ -131,7 +128,7 @@ def _steps(density: Raster) -> tuple[float, float]:
     return steps[0], steps[1]
 
 
-def _shares(radius: NDArray[np.float64], steps: tuple[float, float], reach: list[int]) -> NDArray[np.float64]:
+def _shares(radius: Floats, steps: tuple[float, float], reach: list[int]) -> Floats:
     """The shares (k, a, b) of cells (a, b) in discs of radii (k, 1, 1) about cell (0, 0), rounded down."""
     x, y = (step * np.arange(far + 1, dtype=np.float64) for step, far in zip(steps, reach, strict=True))
     half = steps[0] / 2, steps[1] / 2
@@ -145,21 +142,22 @@ def _shares(radius: NDArray[np.float64], steps: tuple[float, float], reach: list
     return np.where(full, 1.0, share)
 
 
-def _quarter(x: NDArray[np.float64], y: NDArray[np.float64], radius: NDArray[np.float64]) -> NDArray[np.float64]:
+def _quarter(x: Floats, y: Floats, radius: Floats) -> Floats:
     """The area that a disc about the origin shares with [0, x] x [0, y]; odd in both."""
     sign = np.sign(x) * np.sign(y)
     x, y = np.minimum(np.abs(x), radius), np.minimum(np.abs(y), radius)
-    bend = np.minimum(np.sqrt(np.maximum(radius**2 - y**2, 0.0)), x)  # left of it the side y is the border
+    # Up to `bend` the border is the side at height y, beyond it the circle.
+    bend = np.minimum(np.sqrt(np.maximum(radius**2 - y**2, 0.0)), x)
     return sign * (y * bend + _under(x, radius) - _under(bend, radius))
 
 
-def _under(t: NDArray[np.float64], radius: NDArray[np.float64]) -> NDArray[np.float64]:
+def _under(t: Floats, radius: Floats) -> Floats:
     """The integral of sqrt(radius^2 - s^2) over s from 0 to t."""
     return 0.5 * (t * np.sqrt(np.maximum(radius**2 - t**2, 0.0)) + radius**2 * np.arcsin(np.minimum(t / radius, 1.0)))
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _first(counts, people, shares, within):  # type: ignore[no-untyped-def]
+def _first(counts, people, shares, spans):  # type: ignore[no-untyped-def]
     """For every node the first radius whose disc holds `people`, or len(shares)."""
     n, m = counts.shape
     first = np.empty((n, m), np.int64)
@@ -170,9 +168,9 @@ def _first(counts, people, shares, within):  # type: ignore[no-untyped-def]
             while high - low > 1:
                 k = (low + high) // 2
                 total = 0.0
-                for a in range(max(0, i - within[k, 0]), min(n, i + within[k, 0] + 1)):
+                for a in range(max(0, i - spans[k, 0]), min(n, i + spans[k, 0] + 1)):
                     share = shares[k, abs(a - i)]
-                    for b in range(max(0, j - within[k, 1]), min(m, j + within[k, 1] + 1)):
+                    for b in range(max(0, j - spans[k, 1]), min(m, j + spans[k, 1] + 1)):
                         total += counts[a, b] * share[abs(b - j)]
                     # Terms are not negative, so further rows cannot undo a sufficient total.
                     if total >= people:

@@ -1,19 +1,25 @@
 """Audit of the rules by which devices round positions: the nats of one report, which no epsilon bounds.
 
-    report of x = the cell k of a grid of side G in which x + s Z lies, on either axis, Z standard normal, fresh
-    p(k | x) = Phi((k G + G/2 - x) / s) - Phi((k G - G/2 - x) / s);       1 in the own cell and 0 elsewhere where s = 0
+On either axis the report of x is the cell k of a grid of side G that contains x + s Z, Z fresh and standard normal:
 
-Let x be measured from the centre of the cell reported, p(x) = p(0 | x) and d > 0 along one axis.
+    p(k | x) = Phi((k G + G/2 - x) / s) - Phi((k G - G/2 - x) / s).                                             (1)
 
-1. ln p is concave (an integral of a log-concave function), so ln p(x) - ln p(x + d) never falls as x grows. Over
-   reports at most K cells away its maximum is at x = (K + 1/2) G. Over reports of probability P or more it is at the x
-   with p(x) = P. Both are attained.
-2. No epsilon is finite. For x >= G/2, -p'(x) = E[(x - y) / s^2] p(x) for y within the cell. Hence ln p(x) - ln p(x + d)
-   >= d (x - G/2) / s^2, without bound as x grows. Where s = 0 a report is possible in its own cell only.
-3. The total variation between x and x + d has its supremum 2 Phi(d / 2s) - 1 where a border lies half-way, and is 1
-   where s = 0. Proof: the likelihood ratio is monotone in k, so differences have one sign on either side of one border.
+If s = 0, it is 1 for the true cell and 0 for others. Below, x is measured from the centre of the reported cell,
+p(x) = p(0 | x), and d > 0 is a distance along one axis.
+
+Facts.
+
+1. ln p is concave, as an integral of a log-concave function. So ln p(x) - ln p(x + d) never falls as x grows. Over
+   reports at most K cells from x, its maximum is at x = (K + 1/2) G. Over reports with p(x) >= P, it is at the x > 0
+   with p(x) = P.
+2. No epsilon is finite. By (1), -p'(x) / p(x) is the mean of (x - y) / s^2 over the noisy positions y = x + s Z in the
+   cell, where y <= G/2. So ln p(x) - ln p(x + d) >= d (x - G/2) / s^2, which grows without limit. If s = 0, a report
+   rules out all positions outside its cell.
+3. The total variation between x and x + d is at most 2 Phi(d / 2s) - 1, attained if a border lies half-way, and 1 if
+   s = 0 and a border lies between. Proof: the likelihood ratio is monotone in k. So p(k | x + d) - p(k | x) changes its
+   sign at one border b, and the variation is Phi((x + d - b) / s) - Phi((x - b) / s).
 4. For positions spread evenly over the cells, the error on each axis is U + s Z. U is uniform on [-G/2, G/2] and
-   independent of Z, so the mean square is exactly 2 (G^2 / 12 + s^2).
+   independent of Z. So the mean square over both axes is 2 (G^2 / 12 + s^2).
 
 Figures are doubles from the tails of the normal law, correct to ten digits. Axes are independent: their nats add up.
 Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it); the grid
@@ -38,14 +44,14 @@ from mechdesign.output.text_tables import Block, TextTable
 
 DISTANCES = (50, 100, 250, 500, 1000, 2000)  # m
 AWAY = (0, 1, 2, 3, 5)  # cells
-PROBABILITIES = ("1e-2", "1e-4", "1e-6")
+PROBABILITIES = ("1e-2", "1e-4", "1e-6")  # of the report, P of fact 1
 _POSITIONS, _CELLS = (0, 250, 500, 999, 1000, 1250), (-5, -3, -2, -1, 0, 1, 2, 3, 5)  # of the test vectors
 _NODES = 200  # of each Gauss rule of the mean distance
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rule:
-    """grid, the side of a cell, and deviation of the offset on each axis, in m; modelled and left_out, in words."""
+    """A rounding rule: side of a cell and deviation of the offset on each axis, in m; its model and limits in words."""
 
     name: str
     grid: int
@@ -54,33 +60,38 @@ class Rule:
     left_out: str
 
     def mass(self, x: float, cell: int = 0) -> float:
-        """p(cell | x) on one axis; x in m from the centre of cell 0."""
+        """p(cell | x) of (1); x in m from the centre of cell 0."""
         low, high = (cell - 0.5) * self.grid - x, (cell + 0.5) * self.grid - x
         if self.deviation == 0:
             return float(low <= 0 < high)
-        if low + high > 0:  # the tail on the left has all the digits
+        # Phi is near 1 on the right, where a difference loses its digits: the mirror image on the left keeps them.
+        if low + high > 0:
             low, high = -high, -low
         return float(ndtr(high / self.deviation) - ndtr(low / self.deviation))
 
     def nats(self, x: float, distance: float) -> float:
+        """Ln p(x) - ln p(x + distance) of fact 1."""
         return math.log(self.mass(x) / self.mass(x + distance))
 
     def position(self, probability: float) -> float:
+        """The x > 0 with p(x) = probability."""
+        # 9 deviations beyond the border p is below 1e-18.
         far = self.grid + 9 * self.deviation
         return float(brentq(lambda x: math.log(self.mass(x) / probability), 0, far, xtol=1e-9))
 
     def mean_distance(self) -> float:
         # Without an offset E|report - position| has a closed form. Else Gauss rules integrate in polar form, over an
-        # eighth of the plane: the density is symmetric in both axes and their order.
+        # eighth of the plane: the density is symmetric in both axes and their order. By fact 4 it is a product of
+        # densities of U + s Z.
         if self.deviation == 0:
             return self.grid * (math.sqrt(2) + math.asinh(1.0)) / 6
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         turn, reach = math.pi / 8 * (nodes + 1), self.grid / 2 + 9 * self.deviation
         radius = math.sqrt(2) * reach / 2 * (nodes + 1)
-        at = [radius[:, None] * side for side in (np.cos(turn), np.sin(turn))]
+        offsets = [radius[:, None] * side for side in (np.cos(turn), np.sin(turn))]
         east, north = (
             (ndtr((x + self.grid / 2) / self.deviation) - ndtr((x - self.grid / 2) / self.deviation)) / self.grid
-            for x in at
+            for x in offsets
         )
         inner = ((radius**2 * weights)[:, None] * east * north).sum(axis=0)
         return float(8 * (inner * weights).sum() * math.pi / 8 * math.sqrt(2) * reach / 2)
@@ -95,17 +106,19 @@ RULES = {
             grid=2000,
             deviation=500,
             modelled="a grid of 2 km in the plane and one report with a fresh normal offset of 500 m on each axis",
-            left_out="the offset keeps sqrt(1 - 0.03^2) of itself an hour, so that offsets a day apart correlate by "
-            "0.99 and a trace that crosses borders tells more than its reports one by one; the last coarse location "
-            "is remembered; the grid is one of degrees; later versions snap to S2 cells sized by density",
+            left_out="Offsets are not fresh: one keeps sqrt(1 - 0.03^2) of itself an hour, so that offsets a day apart "
+            "correlate by 0.99. A trace that crosses borders therefore reveals more than its reports one by one. The "
+            "device also reuses the last coarse location, and its grid is one of degrees. Later versions snap to S2 "
+            "cells sized by density",
         ),
         Rule(
             name="webkit-grid",
             grid=5000,
             deviation=0,
-            modelled="a grid of 5 km in the plane, the centre of the own cell reported without an offset",
-            left_out="the grid on the ellipsoid; what is remembered; the moment at which the report of a moving device "
-            "changes, which tells the border that it crosses. Taken as described, not from the source code",
+            modelled="a grid of 5 km in the plane; a report is the centre of the true cell, without an offset",
+            left_out="The grid on the ellipsoid, and the memory of the device. The moment at which the report of a "
+            "moving device changes reveals the border that it crosses. The rule is taken as described, not from "
+            "source code",
         ),
     )
 }
@@ -113,19 +126,19 @@ RULES = {
 
 @validate_call
 def audit_rule(name: str) -> dict[str, Any]:
-    """The audit of one report of a rule; lengths in m, effective_epsilon None with `why`.
+    """Audit one report of a rule; lengths in m, effective_epsilon None with `why`.
 
-    distances: for each d along one axis the total variation, the largest nats in `cells` and `probabilities`, and as
-    `separated` the share of pairs that every report distinguishes. laplace: the level with the same mean_distance or
-    mean_squared_error.
+    distances has for each d along one axis the total variation, the largest nats in `cells` and `probabilities`, and as
+    `separated` the share of pairs that every report distinguishes. laplace has the levels, in nats per km, with the
+    same mean_distance or mean_squared_error.
     """
     rule = named_rule(name)
     mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)
-    why = "a report is possible in its own cell only: it rules out every position beyond a border"
+    why = "a report rules out every position outside its cell"
     if rule.deviation:
         why = (
-            f"the further away a report is, the more it tells: {10**6 / rule.deviation**2:g} nats per km more for "
-            "every km from the border of its cell, without end"
+            f"the further away a report is, the more it reveals: {10**6 / rule.deviation**2:g} nats per km more for "
+            "every km from the border of its cell, without limit"
         )
     return {
         "rule": rule.name,
@@ -135,22 +148,23 @@ def audit_rule(name: str) -> dict[str, Any]:
         "left_out": f"{rule.left_out}. {_SIDES}.",
         "effective_epsilon": None,
         "why": why,
-        "distances": [_at(rule, distance) for distance in DISTANCES],
+        "distances": [_figures_at(rule, distance) for distance in DISTANCES],
         "mean_distance": mean,
         "mean_squared_error": square,
+        # Planar Laplace noise has the mean 2 / epsilon and the mean square 6 / epsilon^2; 1,000 m are a km.
         "laplace": {"mean_distance": 2000 / mean, "mean_squared_error": 1000 * math.sqrt(6 / square)},
     }
 
 
 def named_rule(name: str) -> Rule:
-    """The rule of a name."""
+    """The rule of a name; InputError if there is none."""
     if name not in RULES:
         raise InputError("unknown rule", field="rule", value=name, remedy="use " + ", ".join(RULES))
     return RULES[name]
 
 
 def vectors(name: str) -> dict[str, Any]:
-    """Test vectors of a rule: masses to twelve digits, and reports by offset, half-way upwards; positions in m."""
+    """Test vectors of a rule: masses to twelve digits, and reports by offset, rounded half up; positions in m."""
     rule = named_rule(name)
     masses = [{"position": x, "cell": k, "probability": f"{rule.mass(x, k):.12g}"} for x in _POSITIONS for k in _CELLS]
     offsets = (0, -499, 500, 1001, -2750) if rule.deviation else (0,)
@@ -163,12 +177,13 @@ def vectors(name: str) -> dict[str, Any]:
     return {"rule": name, "grid": rule.grid, "deviation": rule.deviation, "masses": masses, "reports": reports}
 
 
-def _at(rule: Rule, distance: int) -> dict[str, Any]:
-    far: Mapping[str, float] = {}
-    likely: Mapping[str, float] = {}
+def _figures_at(rule: Rule, distance: int) -> dict[str, Any]:
+    by_cells: Mapping[str, float] = {}
+    by_probability: Mapping[str, float] = {}
     if rule.deviation:
-        far = {str(k): (k + 0.5) * rule.grid for k in AWAY}
-        likely = {p: rule.position(float(p)) for p in PROBABILITIES}
+        # Fact 1: the positions x at which the nats are largest.
+        by_cells = {str(k): (k + 0.5) * rule.grid for k in AWAY}
+        by_probability = {p: rule.position(float(p)) for p in PROBABILITIES}
 
     def figures(places: Mapping[str, float]) -> dict[str, Any]:
         nats = {name: rule.nats(x, distance) for name, x in places.items()}
@@ -176,15 +191,16 @@ def _at(rule: Rule, distance: int) -> dict[str, Any]:
 
     return {
         "distance": distance,
+        # Fact 3.
         "total_variation": float(2 * ndtr(distance / (2 * rule.deviation)) - 1) if rule.deviation else 1.0,
         "separated": 0.0 if rule.deviation else min(1.0, distance / rule.grid),
-        "cells": figures(far),
-        "probabilities": figures(likely),
+        "cells": figures(by_cells),
+        "probabilities": figures(by_probability),
     }
 
 
 def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
-    """The document of an audit of a rule as text: nats by distance, errors, and the model."""
+    """Yield the document of an audit of a rule as text: nats by distance, errors, and the model."""
     yield f"No epsilon bounds {document['rule']}: {document['why']}."
     first, laplace = document["distances"][0], document["laplace"]
     heads = ["true cell" if k == "0" else f"{k} cells off" for k in first["cells"]]

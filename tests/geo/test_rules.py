@@ -155,7 +155,9 @@ def test_the_command_says_it(run, run_json):
     code, printed, _ = run("audit", "android-coarse")
     words = " ".join(printed.split())
     assert code == 0
-    assert words.startswith("No epsilon bounds android-coarse: the further away a report is, the more it tells: 4 nats")
+    assert words.startswith(
+        "No epsilon bounds android-coarse: the further away a report is, the more it reveals: 4 nats"
+    )
     for figure in ("41.1", "972.773 m", "2.06 nats per km", "0.383"):
         assert figure in words
     assert "infinite across a border" in " ".join(run("audit", "webkit-grid")[1].split())
