@@ -37,7 +37,7 @@ from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.base.threads import in_blocks
 from mechdesign.factored.ball import Places
-from mechdesign.solvers.interior_point import Point, follow
+from mechdesign.solvers.interior_point import Point, run_predictor_corrector
 
 Vector = NDArray[np.float64]
 
@@ -262,7 +262,8 @@ def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray
 
 
 class _Proximal:
-    # `follow` works on this interface. The equations of a step see the visible entries alone; residuals see all of G.
+    # The interface of `run_predictor_corrector`. The equations of a step see the visible entries alone; residuals see
+    # all of G.
     def __init__(self, matrix: Matrix, blocks: OverlappingBlocks, cost: Vector, before: Vector, gap: float) -> None:
         self.visible, self.blocks, self.cost, self.before, self.gap = matrix.visible, blocks, cost, before, gap
         self.loss = float(before.sum())
@@ -312,12 +313,12 @@ def improve(
     price = np.maximum(price, CONSTANTS.faint * cost)
     start = Point(np.maximum(weight, products / price), dual, price)
     least = CONSTANTS.least * gap * system.loss / matrix.size
-    at, stopped = follow(
+    at, stopped = run_predictor_corrector(
         system,
         start,
         steps=CONSTANTS.steps,
         way=CONSTANTS.way,
-        least=least,
+        smallest_product=least,
         patience=CONSTANTS.steps,
         deadline=deadline,
     )

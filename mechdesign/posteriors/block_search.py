@@ -132,7 +132,7 @@ class BlockSearch:
             wanted_cuts = self._record_bound(table, point, scale)
             self.add_rows(new_rows)
             self._try_table(table)
-            incumbent.tell("blocks", restricted.variables, restricted.constraints + known)
+            incumbent.report_state("blocks", restricted.variables, restricted.constraints + known)
             if incumbent.is_close:
                 return Stop.GAP
             if point.stopped == Stop.INTERRUPT:

@@ -64,6 +64,7 @@ class Family:
 
     name: str
     table: TableOfEpsilon
+    words: str = ""  # the name in sentences; by default `name`
     nats: bool = False  # True: eps is in nats, a claim of local privacy; else in nats per unit of length
     is_clamped: bool = False  # True: noise is summed beyond the domain, which limits its width
 
@@ -109,12 +110,13 @@ FAMILIES = {
         Family(
             name="randomized_response",
             table=lambda problem, epsilon: randomized_response_table(problem.domain.size, epsilon),
+            words="randomized response",
             nats=True,
         ),
-        Family(name="geometric_normalised", table=normalised_table),
-        Family(name="geometric_clamped", table=clamped_table, is_clamped=True),
-        Family(name="laplacian_normalised", table=laplace_normalised),
-        Family(name="laplacian_clamped", table=laplace_clamped, is_clamped=True),
+        Family(name="geometric_normalised", table=normalised_table, words="normalised geometric noise"),
+        Family(name="geometric_clamped", table=clamped_table, words="clamped geometric noise", is_clamped=True),
+        Family(name="laplacian_normalised", table=laplace_normalised, words="normalised Laplace noise"),
+        Family(name="laplacian_clamped", table=laplace_clamped, words="clamped Laplace noise", is_clamped=True),
     )
 }
 

@@ -68,7 +68,7 @@ class BlockMethodOptions:
     correctors: int = 2
     centred: float = 0.1  # complementarity products are pushed into [0.1, 10] times their target (Gondzio)
     longer: float = 1.08  # a corrector aims at steps this much longer, and as much of a full step more
-    worth: float = 0.02  # gain of the two step lengths together that makes a corrector worth another
+    corrector_gain: float = 0.02  # gain of the two step lengths together after which another corrector is tried
     short: float = 0.1  # share of the way below which a step towards the central path, without second order, is tried
     stuck: int = 2  # iterations without a better point from which it is always tried
     centring: float = 0.3  # its target, as a share of the mean product s z
@@ -302,11 +302,11 @@ def _invert(layout, theta, start, stop, inverse):  # type: ignore[no-untyped-def
                 block[b, a] -= t * c
         # A side row adds a dense matrix of rank one to its block.
         for r in range(layout.side_rows[y], layout.side_rows[y + 1]):
-            own = layout.side_entry[layout.side_first[r] : layout.side_first[r + 1]]
+            entries = layout.side_entry[layout.side_first[r] : layout.side_first[r + 1]]
             t = theta[layout.ratio.size + r]
             for i in range(k):
                 for j in range(k):
-                    block[i, j] += t * own[i] * own[j]
+                    block[i, j] += t * entries[i] * entries[j]
         if k == 1:
             inverse[layout.squares[y]] = 1 / block[0, 0]
         else:
@@ -437,10 +437,12 @@ class _Run:
         refinements = int(self.tolerance < options.fine)
         if self.tolerance < options.finest and algebra.side.shape[0]:
             refinements = options.refinements
-        newton = _Newton(algebra=algebra, at=state, errors=errors, refinements=refinements)
+        newton = _Newton(algebra=algebra, point=state, errors=errors, refinements=refinements)
         # Products far below the tolerance gain nothing, and rounding in H grows as they shrink.
-        least = options.least_product * self.tolerance * float(algebra.program.cost @ state.q) / algebra.rows
-        return newton.advance(least=least, short=options.short if self.stalled < options.stuck else 1.0)
+        smallest_product = options.least_product * self.tolerance * float(algebra.program.cost @ state.q) / algebra.rows
+        return newton.advance(
+            smallest_product=smallest_product, short=options.short if self.stalled < options.stuck else 1.0
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -482,18 +484,18 @@ class _Errors:
         return max(self.gap, self.dual_share, float(np.abs(self.row).max()) - _OPTIONS.row_error)
 
     @classmethod
-    def of(cls, program: RestrictedProgram, algebra: BlockAlgebra, at: _State) -> _Errors:
-        dual = program.cost - algebra.sums_transposed(at.dual) - algebra.cone_transposed(at.z)
-        product = float(at.s @ at.z)
+    def of(cls, program: RestrictedProgram, algebra: BlockAlgebra, point: _State) -> _Errors:
+        dual = program.cost - algebra.sums_transposed(point.dual) - algebra.cone_transposed(point.z)
+        product = float(point.s @ point.z)
         # A cost near zero has no relative gap; the resolution of a loss stands in for it.
-        cost = max(float(program.cost @ at.q), RESOLUTION * float(program.cost[-1]))
+        cost = max(float(program.cost @ point.q), RESOLUTION * float(program.cost[-1]))
         return cls(
             dual=dual,
-            row=1 - algebra.sums(at.q),
-            slack=algebra.cone(at.q) - at.s,
+            row=1 - algebra.sums(point.q),
+            slack=algebra.cone(point.q) - point.s,
             mu=product / algebra.rows,
             gap=product / cost,
-            dual_share=float(np.abs(dual * at.q).sum()) / cost,
+            dual_share=float(np.abs(dual * point.q).sum()) / cost,
         )
 
 
@@ -521,57 +523,57 @@ class _Newton:
     """Newton steps from one point with one factorisation, each refined `refinements` times against rounding."""
 
     algebra: BlockAlgebra
-    at: _State
+    point: _State
     errors: _Errors
     refinements: int
 
-    def advance(self, *, least: float, short: float) -> _State:
-        """One iteration. least: the smallest target of s z; short: step length below which centring is tried."""
-        at, rows, options = self.at, self.algebra.rows, _OPTIONS
+    def advance(self, *, smallest_product: float, short: float) -> _State:
+        """One iteration. smallest_product: of s z, as a target; short: step length below which centring is tried."""
+        point, rows, options = self.point, self.algebra.rows, _OPTIONS
         # The predictor aims at products 0; its success sets the target mu (mu' / mu)^3 (Mehrotra).
-        affine = self.direction(-at.s * at.z)
-        ahead = at.plus(affine, longest_step(at.s, affine.s), longest_step(at.z, affine.z))
-        target = max(self.errors.mu * (float(ahead.s @ ahead.z) / rows / self.errors.mu) ** 3, least)
+        affine = self.direction(-point.s * point.z)
+        ahead = point.plus(affine, longest_step(point.s, affine.s), longest_step(point.z, affine.z))
+        target = max(self.errors.mu * (float(ahead.s @ ahead.z) / rows / self.errors.mu) ** 3, smallest_product)
         # The corrector aims there, less the second-order term of the predictor.
-        products = target - at.s * at.z - affine.s * affine.z
+        products = target - point.s * point.z - affine.s * affine.z
         step = self.direction(products)
-        along, across = longest_step(at.s, step.s), longest_step(at.z, step.z)
+        along, across = longest_step(point.s, step.s), longest_step(point.z, step.z)
         is_large = self.algebra.secrets >= options.many_secrets
         # A blocked step is replaced by one towards the central path; with many secrets that loses more than it gains.
         if min(along, across) < short and not is_large:
-            plain = max(target, options.centring * self.errors.mu) - at.s * at.z
+            plain = max(target, options.centring * self.errors.mu) - point.s * point.z
             centring = self.direction(plain)
-            lengths = longest_step(at.s, centring.s), longest_step(at.z, centring.z)
+            lengths = longest_step(point.s, centring.s), longest_step(point.z, centring.z)
             if min(lengths) > min(along, across):
                 step, products, (along, across) = centring, plain, lengths
         # A corrector costs a solve, not a factorisation, and pays only where the latter dominates.
         for _ in range(options.correctors if is_large else 0):
             # Gondzio: pull the products that a longer step would reach into a range around the target.
             longer = [min(1.0, way * options.longer + options.longer - 1) for way in (along, across)]
-            reached = (at.s + longer[0] * step.s) * (at.z + longer[1] * step.z)
+            reached = (point.s + longer[0] * step.s) * (point.z + longer[1] * step.z)
             pull = np.clip(reached, options.centred * target, target / options.centred) - reached
             corrected = products + np.maximum(pull, -target / options.centred)
             trial = self.direction(corrected)
-            lengths = longest_step(at.s, trial.s), longest_step(at.z, trial.z)
+            lengths = longest_step(point.s, trial.s), longest_step(point.z, trial.z)
             # A corrector that shortens either step, or gains little, is the last one.
-            if min(lengths) < min(along, across) or sum(lengths) < along + across + options.worth:
+            if min(lengths) < min(along, across) or sum(lengths) < along + across + options.corrector_gain:
                 break
             step, products, (along, across) = trial, corrected, lengths
-        return at.plus(step, min(1.0, options.step * along), min(1.0, options.step * across))
+        return point.plus(step, min(1.0, options.step * along), min(1.0, options.step * across))
 
     def direction(self, products: Vector) -> _State:
         """The solution of (2) for r = `products`."""
-        algebra, at, errors = self.algebra, self.at, self.errors
-        right = algebra.cone_transposed((products - at.z * errors.slack) / at.s) - errors.dual  # (3)
+        algebra, point, errors = self.algebra, self.point, self.errors
+        right = algebra.cone_transposed((products - point.z * errors.slack) / point.s) - errors.dual  # (3)
         q, dual = _eliminate(algebra, right, errors.row)
         # Residuals use near entries as the factors do: the exact ones would not vanish under refinement.
         for _ in range(self.refinements):
-            normal = algebra.cone_transposed(at.z / at.s * algebra.cone(q))
+            normal = algebra.cone_transposed(point.z / point.s * algebra.cone(q))
             residual = right + algebra.near_sums_transposed(dual) - normal
             more, more_dual = _eliminate(algebra, residual, errors.row - algebra.near_sums(q))
             q, dual = q + more, dual + more_dual
         s = algebra.cone(q) + errors.slack
-        return _State(q=q, s=s, z=(products - at.z * s) / at.s, dual=dual)
+        return _State(q=q, s=s, z=(products - point.z * s) / point.s, dual=dual)
 
 
 def _eliminate(algebra: BlockAlgebra, right: Vector, row: Vector) -> tuple[Vector, Vector]:

@@ -107,8 +107,8 @@ class Generation(ABC):
     def close(self, incumbent: Incumbent) -> None:
         """Certify the remaining mixture, however the rounds ended."""
 
-    def tell(self, incumbent: Incumbent) -> None:
-        incumbent.tell(self.name, self.master.variables, self.master.constraints)
+    def report_state(self, incumbent: Incumbent) -> None:
+        incumbent.report_state(self.name, self.master.variables, self.master.constraints)
 
 
 def generate(generation: Generation, incumbent: Incumbent, budget: TimeBudget) -> Stop:
@@ -130,7 +130,7 @@ def _run_rounds(generation: Generation, incumbent: Incumbent, budget: TimeBudget
         decision = generation.decide(incumbent, budget)
         if decision is not Decision.CONTINUE:
             generation.certify(incumbent, budget)
-        generation.tell(incumbent)
+        generation.report_state(incumbent)
         if decision is not Decision.FINISH:
             continue
         stopped = Stop.GAP if incumbent.is_close else generation.refine()
@@ -208,7 +208,8 @@ def _first_columns(task: Task) -> tuple[list[Columns], float]:
         (np.exp(-pricer.distance), reports),
         (np.ones((1, n)), np.array([task.problem.best_constant])),
     ]
-    if m < n:  # an answer is that of many secrets, which long edges keep apart from its anchor
+    # An answer is that of many secrets, and long edges keep most of them far from its anchor.
+    if m < n:
         start.append((np.exp(-pricer.distances_to_answers(task.cost.argmin(axis=1))), reports))
     objective = task.constant
     half = np.exp(-pricer.distance / 2)
@@ -249,7 +250,8 @@ class RayGeneration(MixtureGeneration):
         if has_gained:
             self.best_gap = min(gap, self.best_gap)
         self.lowest = min(self.lowest, objective)
-        if self.stall.rounds == options.switch_rounds:  # the other method's multipliers price other rays
+        # The multipliers of the other method price other rays.
+        if self.stall.rounds == options.switch_rounds:
             self.master.is_interior = not self.master.is_interior
         if gap <= self.aim or self.stall.is_stalled:
             return Decision.FINISH
@@ -342,15 +344,17 @@ class DesignGeneration(MixtureGeneration):
 
     def advance(self, incumbent: Incumbent, budget: TimeBudget) -> bool:
         task, options, target = self.task, self.options, incumbent.target
-        share = task.rows.epigraph_coefficient
+        coefficient = task.rows.epigraph_coefficient
         if self.best is not None:
             self._move_multipliers(self.best)
         # A secret of weight 0 leaves its row of the design to chance, which spoils the mixture.
-        prior = project_dual(np.maximum(self.multipliers, options.least_multiplier / (len(share) * share)), share)
-        wanted = options.first_gap
+        prior = project_dual(
+            np.maximum(self.multipliers, options.least_multiplier / (len(coefficient) * coefficient)), coefficient
+        )
+        gap = options.first_gap
         if self.best is not None:
-            wanted = max(options.target_share * target, min(wanted, options.gap_share * self.gap))
-        pair = self.oracle(task.rows.lagrangian_cost_down(task.cost, prior), wanted, self._seconds(budget), self.design)
+            gap = max(options.target_share * target, min(gap, options.gap_share * self.gap))
+        pair = self.oracle(task.rows.lagrangian_cost_down(task.cost, prior), gap, self._seconds(budget), self.design)
         if pair is None:
             return False
         self.design, dual = pair
@@ -358,7 +362,8 @@ class DesignGeneration(MixtureGeneration):
         # Every report of the design is a column, so that the master recombines reports of several designs.
         self.master.add(np.ascontiguousarray(self.design.mass.T / float(ROW_SUM)), np.arange(task.cost.shape[1]))
         before = self.master.objective
-        self.master.solve(self._seconds(budget), -math.inf)  # at the largest tolerance: columns are as rough
+        # Without a bound the tolerance is the largest one: the columns are as inaccurate.
+        self.master.solve(self._seconds(budget), -math.inf)
         gain = options.gain * target
         self.has_better_bound = self.best is None or bound.value > self.best.value + gain * self.master.objective
         self.stall.update(has_gained=self.has_better_bound or self.master.objective < before * (1 - gain))
@@ -371,12 +376,12 @@ class DesignGeneration(MixtureGeneration):
         return max(self.options.shortest, self.options.time_share * budget.remaining())
 
     def _move_multipliers(self, best: CoupledBound) -> None:
-        options, (least, most) = self.options, self.options.radii
+        options, (smallest, largest) = self.options, self.options.radii
         if self.has_better_bound:
-            self.radius = min(options.growth * self.radius, most)
+            self.radius = min(options.growth * self.radius, largest)
         else:
             # The square root halves the radius in logarithms: multipliers are compared by ratios.
-            self.radius = max(math.sqrt(self.radius), least)
+            self.radius = max(math.sqrt(self.radius), smallest)
         latest = project_dual(self.master.multipliers, self.task.rows.epigraph_coefficient)
         # (1): the average with the best point, within the trust region around it.
         between = options.centred * best.multipliers + (1 - options.centred) * latest
@@ -445,9 +450,9 @@ class BoxGeneration(Generation):
         if not is_first:
             self._grow_cores()
             master.drop_expensive()
-        least, largest = options.gains
+        smallest, largest = options.gains
         # Pricing finer than a hundredth of the gap does not move the master.
-        change = min(10 * largest, max(least, master.gap / 100))
+        change = min(10 * largest, max(smallest, master.gap / 100))
         effort = Effort(min(largest, change), change, options.first_steps if is_first else options.steps, False)
         master.add(pricer.price(master.dual, pricer.priced, effort), pricer.priced)
         master.move_box(is_first=is_first)
@@ -456,7 +461,8 @@ class BoxGeneration(Generation):
         return True
 
     def _grow_cores(self) -> None:
-        share = next(share for least, share in self.rule.shares if self.master.gap >= least)
+        # The shares fall with the gap, so cores only grow.
+        share = next(share for gap, share in self.rule.shares if self.master.gap >= gap)
         if share < self.pricer.share:
             self.pricer.set_cores(share)
 
@@ -511,7 +517,8 @@ class BoxGeneration(Generation):
 
     def certify(self, incumbent: Incumbent, budget: TimeBudget) -> None:
         master, options, target = self.master, self.options, incumbent.target
-        self.tell(incumbent)  # a certificate may take long
+        # Before the certificate, which may take long.
+        self.report_state(incumbent)
         began = time.monotonic()
         if not self.is_in_sight:
             gap = max(target / options.unboxed_gap, min(master.gap / 10, master.options.tolerances[0]))

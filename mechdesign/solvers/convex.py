@@ -40,7 +40,8 @@ class TangentOptions:
     patience: int = 8  # rounds that together must close the share `gain` of the gap; a guess
     gain: float = 0.05
     inner_gap: float = 0.1  # gap of the coupled program in a round, as a share of the target; a guess
-    # Shares of the way to the outer point; measured: 0.2 takes a third of the rounds of 0.5, a tenth of those of 1.
+    # Shares of the way to the outer point; guesses. The first infeasible point is taken: tangents near the feasible
+    # tables cut more off than one at the outer point.
     steps: tuple[float, ...] = (0.2, 0.5, 1.0)
     seed: int = 0  # of the steps off kinks: a design is the same in every run
 
@@ -62,6 +63,7 @@ def solve_constrained(program: Constrained, targets: Targets) -> SolveResult:
     if not program.convex_inequalities:
         return solve_coupled(program, targets)
     budget = TimeBudget.of(targets.time_limit)
+    # Without the other inequalities: a first bound, and an objective that scales the statement.
     relaxed = solve_coupled(program, replace(targets, on_progress=with_gap_name(targets.on_progress, "inner gap")))
     task = task_of(program)
     assert relaxed.objective is not None
@@ -69,6 +71,7 @@ def solve_constrained(program: Constrained, targets: Targets) -> SolveResult:
     incumbent = Incumbent(constant=task.constant, target=targets.gap, report=reporter(targets.on_progress))
     incumbent.try_table(table)
     incumbent.record_bound(_bound_of(task, relaxed))
+    # An interrupt or the end of time in the relaxed program ends the whole search.
     stopped = relaxed.stopped
     if not stopped.is_early:
         search = _Tangents(program, task, incumbent, budget, margin)
@@ -115,12 +118,12 @@ def _solve_statement(statement: Any, program: Constrained) -> str:
         except (cp.error.SolverError, ValueError) as error:
             refused = error
     message = "neither HiGHS nor Clarabel solves the program with these inequalities"
-    named = ", ".join(map(str, program.convex_inequalities))
-    raise InputError(message, field="constraints", value=named[:_SHOWN]) from refused
+    inequalities = ", ".join(map(str, program.convex_inequalities))
+    raise InputError(message, field="constraints", value=inequalities[:_SHOWN]) from refused
 
 
 def _largest_value(program: Constrained, table: _Table) -> float:
-    return max(float(value_of(own, program.table, table).max()) for own in program.user_inequalities)
+    return max(float(value_of(inequality, program.table, table).max()) for inequality in program.user_inequalities)
 
 
 class _Tangents:
@@ -140,7 +143,7 @@ class _Tangents:
             if coupled is None:
                 return Stop.TIME if self.budget.is_spent() else Stop.PRECISION
             self._record(coupled)
-            self.incumbent.tell("tangents", 0, self.rows.size)
+            self.incumbent.report_state("tangents", 0, self.rows.size)
             if coupled.stopped.is_early:
                 return coupled.stopped
             # A single round may gain nothing, so progress is judged over several.
@@ -154,6 +157,7 @@ class _Tangents:
     def _record(self, coupled: SolveResult) -> None:
         assert coupled.objective is not None
         self.incumbent.record_bound(_bound_of(self.task, coupled))
+        # Half of the margin covers the rounding of this check, as in `_first_table`.
         if _largest_value(self.program, coupled.mass / float(ROW_SUM)) <= -self.margin / 2:
             self.incumbent.try_table(Certified(coupled.mass, np.zeros(0), coupled.objective))
 
@@ -161,7 +165,8 @@ class _Tangents:
         """The coupled program with further tangents; None without a table or time."""
         table, inequalities, rng = self.program.table, self.program.convex_inequalities, self.rng
         try:
-            new = [tangent_rows(each, table, point, rng, budget=self.budget) for each in inequalities]
+            new = [tangent_rows(inequality, table, point, rng, budget=self.budget) for inequality in inequalities]
+            # A tangent holds for every feasible table, so those of earlier rounds stay.
             self.rows = stack_rows([self.rows, *new], point.size)
             targets = Targets(
                 gap=_OPTIONS.inner_gap * self.incumbent.target, time_limit=max(self.budget.remaining(), 0.0)

@@ -52,6 +52,7 @@ def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
     if not suits_rays(problem) and not designs_fit(problem, rows):
         require_whole(problem, rows.size, what=what)
     pricer = ConePricer.of(problem)
+    # The table e^{-d/2} with rows divided by their sums is private: its objective is attainable, hence a scale.
     exponential = np.exp(-pricer.distance.T / 2)
     exponential /= exponential.sum(axis=1, keepdims=True)
     constant = constant_objective(cost, rows) or 1.0
@@ -63,9 +64,10 @@ def design_of_cost(
     task: Task, folded: NDArray[np.float64], gap: float, time_limit: float, start: SolveResult | None = None
 ) -> tuple[SolveResult, NDArray[np.float64]] | None:
     """The optimal design for an effective cost (n, m), and multipliers (n,); None if a constant report is optimal."""
-    # A loss is not negative: the least entry of every row is subtracted here, and added to the multipliers.
-    least = folded.min(axis=1)
-    loss = (folded - least[:, None]) * len(least)
+    # A loss is not negative: the smallest entry of every row is subtracted here, and added to the multipliers. The
+    # factor n cancels the uniform prior.
+    offset = folded.min(axis=1)
+    loss = (folded - offset[:, None]) * len(offset)
     if not loss.max() > 0:
         return None
     problem = replace(task.problem, prior=uniform(task.problem.domain), loss=TableLoss(values=loss))
@@ -73,9 +75,10 @@ def design_of_cost(
         design = solve_optimal(problem, Targets(gap=gap, time_limit=time_limit), start=start)
     except InputError:
         return None
-    if design.stopped is Stop.INTERRUPT:  # the block method keeps its point: the search around it ends too
+    # The block method returns its point after Ctrl-C, so the interrupt is raised again for the search around it.
+    if design.stopped is Stop.INTERRUPT:
         raise KeyboardInterrupt
-    return design, design.dual + least
+    return design, design.dual + offset
 
 
 def polished_bound(task: Task, bound: CoupledBound, gap: float, time_limit: float) -> CoupledBound:
@@ -85,7 +88,7 @@ def polished_bound(task: Task, bound: CoupledBound, gap: float, time_limit: floa
 
 
 def first_bound(task: Task) -> CoupledBound:
-    """A bound without a search, from equal multipliers of the side rows with a share."""
+    """A bound without a search, from equal multipliers of the side rows with s > 0."""
     multipliers = project_dual(np.where(task.rows.epigraph_coefficient > 0, 1.0, 0.0), task.rows.epigraph_coefficient)
     anchored = anchor_bound(task.pricer, task.rows.lagrangian_cost_down(task.cost, multipliers))
     return task.bound(anchored.dual, multipliers)
@@ -120,6 +123,7 @@ def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = No
         return run_routes(_routes(task), task, incumbent, budget)
 
     stopped = interrupts.interruptible(search, Stop.INTERRUPT)
+    # Rows with s > 0 can always be satisfied by a larger t; only the others can contradict each other.
     if incumbent.mass is None:
         if stopped is Stop.INTERRUPT:
             raise KeyboardInterrupt
@@ -153,6 +157,7 @@ def _routes(task: Task) -> list[Route]:
     attempts = coupled_attempts(task.problem, task.rows)
     trials = whole_trials(task.problem, task.rows.size)
     whole: list[Route] = [WholeRoute(method=method, cap=cap, polish=polished_bound) for method, cap in trials]
+    # Only routes that another one can replace give up a part of the time.
     is_followed = attempts[:1] != [Attempt.WHOLE] and Attempt.WHOLE in attempts
     routes: dict[Attempt, list[Route]] = {
         Attempt.DESIGNS: [DesignRoute(share=_DESIGN_SHARE if is_followed else 1.0)],
@@ -164,6 +169,7 @@ def _routes(task: Task) -> list[Route]:
 
 def _try_closed_forms(task: Task, incumbent: Incumbent, budget: TimeBudget) -> None:
     limit = budget if budget.allows(_CLOSED_FORMS) else TimeBudget.of(_CLOSED_FORMS)
+    # A closed form that breaks a limit is not taken, so all of them are tried, not only the best one.
     for form in certified_closed_forms(task.problem):
         incumbent.try_table(task.assess(form.mass), closed_form=form.name)
         if limit.is_spent():
@@ -182,8 +188,10 @@ def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> Desi
             whole, solution = elastic.solve_whole(rows, method, cap, FIRST_MARGIN, time_limit)
         except SolverError:
             continue
+        # Proved by pricing, whatever the accuracy of HiGHS.
         bound = elastic.bound(*whole.multipliers(solution.dual))
         if bound.value > 0:
+            # The limits of the largest multipliers, in relative units, are the ones to relax.
             weight = bound.multipliers * rows.epigraph_coefficient
             names = [rows.names[k] for k in np.argsort(-weight, kind="stable")[:3] if weight[k] > 0]
             return InfeasibleError(

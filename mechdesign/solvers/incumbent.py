@@ -53,7 +53,7 @@ class Task:
 
     @property
     def first_margin(self) -> NDArray[np.float64]:
-        """The first margins of the limits (k,); 0 on rows with a share."""
+        """The first margins of the limits (k,); 0 on rows with s > 0."""
         return np.where(self.rows.epigraph_coefficient > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
 
     def unit_at(self, best: float) -> float:
@@ -75,19 +75,20 @@ class Task:
         self, table: NDArray[np.float64], slack_cost: NDArray[np.float64], *, private: bool = False
     ) -> Certified:
         """A certified table near `table`, slack put where `slack_cost` (n, m) is least."""
-        # A private table is only rounded, in place.
-        plain = private or table.size > _SPREAD_LIMIT
+        # A private table is only rounded, in place; a large one is not worth the system of eikonal weights.
+        is_plain = private or table.size > _SPREAD_LIMIT
         kernels: list[NDArray[np.float64] | None] = [None]
-        if not plain and table.shape[0] == table.shape[1]:
+        if not is_plain and table.shape[0] == table.shape[1]:
             kernels = [np.exp(-self.pricer.distance).T]
+            # The two repairs spread the rounding differently, and either may satisfy the limits.
             if self.rows.size:
                 kernels.append(None)
-        start = table if plain else np.maximum(table, 0.0)
+        start = table if is_plain else np.maximum(table, 0.0)
         repaired = [
-            self.assess(repair(start, self.problem.edges, slack_cost, kernel, overwrite=plain)) for kernel in kernels
+            self.assess(repair(start, self.problem.edges, slack_cost, kernel, overwrite=is_plain)) for kernel in kernels
         ]
         # A table that breaks a limit cannot be the incumbent, so the excess counts before the objective.
-        return min(repaired, key=lambda each: (float(each.excess.max(initial=0.0)), each.objective))
+        return min(repaired, key=lambda trial: (float(trial.excess.max(initial=0.0)), trial.objective))
 
     def assess(self, mass: NDArray[np.uint64]) -> Certified:
         if not self.rows.size:
@@ -144,7 +145,7 @@ class Incumbent:
             self.bound = bound
         return is_better
 
-    def tell(self, method: str, variables: int, constraints: int, iteration: int | None = None) -> None:
+    def report_state(self, method: str, variables: int, constraints: int, iteration: int | None = None) -> None:
         """Report progress within a round or, without an iteration, at its end."""
         self.report(
             method,
@@ -156,6 +157,7 @@ class Incumbent:
             variables=variables,
             constraints=constraints,
         )
+        # A report without an iteration is the last one of its round.
         if iteration is None:
             self.round += 1
 
@@ -187,7 +189,8 @@ def run_routes(routes: Iterable[Route], task: Task, incumbent: Incumbent, budget
         incumbent.round = 0
         try:
             stopped = route.run(task, incumbent, budget)
-        except (SolverError, InputError, OutOfTime):  # the incumbent keeps the results of the route
+        # A route that fails leaves its tables and bounds in the incumbent.
+        except (SolverError, InputError, OutOfTime):
             stopped = Stop.TIME
         # The route failed or used up its share of the time: the next one continues.
         if stopped is Stop.TIME and not budget.is_spent():

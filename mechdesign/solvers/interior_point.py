@@ -45,10 +45,10 @@ class System(Protocol):
     def prices(self, dual: Vector) -> Vector:
         """A' dual (k,)."""
 
-    def lacking(self, at: Point) -> Vector:
+    def lacking(self, point: Point) -> Vector:
         """1 - A x (n,)."""
 
-    def error(self, at: Point, lacking: Vector, wrong: Vector) -> float:
+    def error(self, point: Point, lacking: Vector, wrong: Vector) -> float:
         """At most 1 if the point is accurate enough; wrong (k,) is c - A' dual - z."""
 
     def factor(self, scale: Vector) -> None:
@@ -64,31 +64,32 @@ def longest_step(x: Vector, step: Vector) -> float:
     return min(1.0, 1.0 / worst) if worst > 0 else 1.0
 
 
-def follow(
+def run_predictor_corrector(
     system: System,
-    at: Point,
+    start: Point,
     *,
     steps: int,
     way: float,  # share of the way to the boundary that a step goes
-    least: float = 0.0,  # smallest product x z of a target
+    smallest_product: float = 0.0,  # x z, of a target
     patience: int = 12,  # steps without a better point
     deadline: float = np.inf,  # of time.monotonic()
     on_step: Callable[[int, Point], None] | None = None,  # called at every point
 ) -> tuple[Point, Stop]:
     """The point of the least error, and why the loop ended: GAP, TIME, PRECISION or INTERRUPT (Ctrl-C)."""
-    best, least_error, stalled = at, np.inf, 0
+    point = best = start
+    least_error, stalled = np.inf, 0
     try:
         for number in range(steps + 1):
-            lacking, wrong = system.lacking(at), system.cost - system.prices(at.dual) - at.z
-            error = system.error(at, lacking, wrong)
+            lacking, wrong = system.lacking(point), system.cost - system.prices(point.dual) - point.z
+            error = system.error(point, lacking, wrong)
             if on_step is not None:
-                on_step(number, at)
+                on_step(number, point)
             # Rounding has thrown the point away: further steps do not return to the best one.
             if not error < _LOST * least_error:
                 break
             stalled += 1
             if error < least_error:
-                best, least_error, stalled = at, error, 0
+                best, least_error, stalled = point, error, 0
             if error <= 1:
                 return best, Stop.GAP
             if time.monotonic() >= deadline:
@@ -97,16 +98,16 @@ def follow(
             if stalled >= patience or number == steps:
                 break
             # The weights of A diag(x / z) A' in (2).
-            system.factor(at.x / at.z)
+            system.factor(point.x / point.z)
             # mu, the mean product; on the central path all products equal it.
-            mean = float(at.x @ at.z) / len(at.x)
+            mean = float(point.x @ point.z) / len(point.x)
             # The predictor aims at products 0; its success sets the target of the corrector.
-            ahead = _direction(system, at, lacking, wrong, -at.x * at.z)
-            reached = _step(at, ahead, 1.0)
-            target = max(mean * (float(reached.x @ reached.z) / len(at.x) / mean) ** 3, least)
+            ahead = _direction(system, point, lacking, wrong, -point.x * point.z)
+            reached = _step(point, ahead, 1.0)
+            target = max(mean * (float(reached.x @ reached.z) / len(point.x) / mean) ** 3, smallest_product)
             # The corrector takes off the second-order term of the predictor.
-            step = _direction(system, at, lacking, wrong, target - at.x * at.z - ahead.x * ahead.z)
-            at = _step(at, step, way)
+            step = _direction(system, point, lacking, wrong, target - point.x * point.z - ahead.x * ahead.z)
+            point = _step(point, step, way)
     except np.linalg.LinAlgError:
         pass
     except KeyboardInterrupt:
@@ -114,15 +115,15 @@ def follow(
     return best, Stop.PRECISION
 
 
-def _direction(system: System, at: Point, lacking: Vector, wrong: Vector, products: Vector) -> Point:
+def _direction(system: System, point: Point, lacking: Vector, wrong: Vector, products: Vector) -> Point:
     """The Newton step (2) for r = `products`."""
     # (2) with dx = (r - x dz) / z and dz = wrong - A' ddual inserted into A dx = 1 - A x.
-    dual = system.solve(lacking - system.sums((products - at.x * wrong) / at.z))
+    dual = system.solve(lacking - system.sums((products - point.x * wrong) / point.z))
     z = wrong - system.prices(dual)
-    return Point((products - at.x * z) / at.z, dual, z)
+    return Point((products - point.x * z) / point.z, dual, z)
 
 
-def _step(at: Point, step: Point, way: float) -> Point:
+def _step(point: Point, step: Point, way: float) -> Point:
     # Primal and dual steps differ in length: (2) is linear in each separately.
-    along, across = way * longest_step(at.x, step.x), way * longest_step(at.z, step.z)
-    return Point(at.x + along * step.x, at.dual + across * step.dual, at.z + across * step.z)
+    along, across = way * longest_step(point.x, step.x), way * longest_step(point.z, step.z)
+    return Point(point.x + along * step.x, point.dual + across * step.dual, point.z + across * step.z)

@@ -44,8 +44,11 @@ LIMIT_SOLVERS: Registry[type[LimitSolver]] = Registry("limit solvers")  # by the
 
 def limit_solver(program: Constrained) -> LimitSolver | None:
     """The solver of the claimed limits of a program, if it has any; InputError if they need several."""
+    # A program can have several limits, but one solver must take all of them.
     solvers = {LIMIT_SOLVERS[limit.name] for limit in program.limits}
     if len(solvers) > 1:
         names = ", ".join(sorted({limit.name for limit in program.limits}))
-        raise InputError("no one solver takes all of these limits", field="constraints", value=names)
+        raise InputError(
+            "no single solver accepts all of these limits: use limits of one kind", field="constraints", value=names
+        )
     return next((solver(program=program) for solver in solvers), None)

@@ -129,23 +129,23 @@ class VertexMaster:
         n, k = len(self.dual), self.rows.size
         self._unit, self._rounds = max(self.objective, RESOLUTION * self.scale), 0
         # Side rows in units of the objective (with t) or of their limit: the tolerances of HiGHS are absolute.
-        share, has_share = self.rows.epigraph_coefficient, self.rows.epigraph_coefficient > 0
-        self._row_scale = np.where(has_share, share * self._unit, self.rows.size_of_limits)
+        coefficient, has_t = self.rows.epigraph_coefficient, self.rows.epigraph_coefficient > 0
+        self._row_scale = np.where(has_t, coefficient * self._unit, self.rows.size_of_limits)
         right = np.r_[np.ones(n), self.limit / self._row_scale]
         self._master = ColumnMaster(right=right, linking=n, unit=self._unit / n)
         # The first two columns: t, and a relaxation of all limits that keeps the model feasible.
         extra = np.zeros((2, n + k))
-        extra[0, n:], extra[1, n:] = np.where(has_share, -1.0, 0.0), np.where(has_share, 0.0, -1.0)
+        extra[0, n:], extra[1, n:] = np.where(has_t, -1.0, 0.0), np.where(has_t, 0.0, -1.0)
         self._master.add(extra, np.array([self._unit, self.options.penalty * self._unit]))
         self._pass_to_highs(slice(None))
 
     def _drop_expensive(self) -> None:
         # A basis has one column for each row; 30 times as many keep the vertex and its neighbours.
-        most = self.options.columns_per_row * self.constraints
-        if len(self.costs) <= 2 * most:
+        remaining = self.options.columns_per_row * self.constraints
+        if len(self.costs) <= 2 * remaining:
             return
         reduced = (self.costs - self.rays @ self.dual + self.sides @ self.multipliers) / self.rays.sum(axis=1)
-        cheapest = np.sort(np.argpartition(reduced, most)[:most])
+        cheapest = np.sort(np.argpartition(reduced, remaining)[:remaining])
         self.rays, self.reports = self.rays[cheapest], self.reports[cheapest]
         self.costs, self.sides = self.costs[cheapest], self.sides[cheapest]
         self.x = np.zeros(0)
@@ -161,8 +161,9 @@ class VertexMaster:
         reports = np.concatenate([reports for _, reports in self._waiting])
         self._waiting = []
         largest = rays.max(axis=1)
-        is_seen = largest > 0  # exponentials underflow beyond 745 nats
-        rays, reports = rays[is_seen] / largest[is_seen, None], reports[is_seen]
+        # Exponentials underflow beyond 745 nats: such a ray is 0 everywhere.
+        is_positive = largest > 0
+        rays, reports = rays[is_positive] / largest[is_positive, None], reports[is_positive]
         sides = np.zeros((len(rays), self.rows.size))
         for y in np.unique(reports) if self._side else ():
             sides[reports == y] = (self._side[y] @ rays[reports == y].T).T
@@ -301,8 +302,8 @@ class BoxMaster:
 
     def solve(self, deadline: float) -> tuple[Vector, Vector]:
         half = self.width * self.pricer.weight(self.centre)
-        largest, least = self.options.tolerances
-        self.x, self.dual, self.objective = self._weigh(half, min(largest, max(least, self.gap / 10)), deadline)
+        largest, smallest = self.options.tolerances
+        self.x, self.dual, self.objective = self._weigh(half, min(largest, max(smallest, self.gap / 10)), deadline)
         self.gap = max(1 - self.estimate / self.objective, 0.0) if self.objective > 0 else 1.0
         # p - q of (2): a row sum other than 1 shows at which end of its box the multiplier is.
         missing = (1 - self.x @ self.rows)[self.orbit]
@@ -323,7 +324,8 @@ class BoxMaster:
         lower, upper = self.centre - half, self.centre + half
         # A row is a mean over an orbit, so its multiplier is the sum over the orbit.
         box = upper[last] * self.size, lower[last] * self.size
-        with _BLAS.limit(limits=1):  # a second thread spins more than it brings on two cores
+        # A second thread of BLAS waits for the first more than it gains on matrices of this size.
+        with _BLAS.limit(limits=1):
             weighed = weigh(self.rows, self.cost, tolerance=tolerance, box=box, deadline=deadline)
         if weighed.stopped is Stop.INTERRUPT:
             raise KeyboardInterrupt

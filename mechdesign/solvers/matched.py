@@ -112,19 +112,18 @@ def match_distance(problem: DesignProblem, family: str | Family | TableOfEpsilon
     """
     chosen, target, domain = family_of(family), check_distance(distance), problem.domain
     expected_distance = chosen.expected_distances(problem)
-    least, middle, most = map(math.log, chosen.epsilons(domain))
+    smallest, middle, largest = map(math.log, chosen.epsilons(domain))
     root = find_crossing(
         lambda log_epsilon: expected_distance(math.exp(log_epsilon)) - target,
         middle,
-        least,
-        most,
+        smallest,
+        largest,
         _OPTIONS.distance_accuracy,
     )
     if root is None:
-        nearest, widest = expected_distance(math.exp(most)), expected_distance(math.exp(least))
-        message = (
-            f"{chosen.name} has expected distances from {nearest:.6g} to {widest:.6g} {domain.unit} under this prior"
-        )
+        nearest, widest = expected_distance(math.exp(largest)), expected_distance(math.exp(smallest))
+        span, words = f"between {nearest:.6g} and {widest:.6g} {domain.unit}", chosen.words or chosen.name
+        message = f"must lie {span}, the expected distances of {words} under this prior"
         raise InputError(message, field="distance", value=target)
     return _match_at(problem, chosen, math.exp(root))
 
@@ -139,20 +138,21 @@ def _match_at(problem: DesignProblem, family: Family, epsilon: float) -> Matched
 
 
 def find_crossing(
-    falling: Callable[[float], float], start: float, least: float, most: float, accuracy: float
+    falling: Callable[[float], float], start: float, lower: float, upper: float, accuracy: float
 ) -> float | None:
-    """The zero in [least, most] of a falling function of ln eps, to an absolute accuracy; None without a zero."""
+    """The zero in [lower, upper] of a falling function of ln eps, to an absolute accuracy; None without a zero."""
     # One evaluation is a table or a design, and brentq starts by evaluating both ends of the bracket again.
     excess = functools.cache(falling)
+    # At most one of the two loops moves: the function falls.
     low = high = start
     while excess(high) > 0:
-        if high >= most:
+        if high >= upper:
             return None
-        low, high = high, min(high + _OPTIONS.bracket_step, most)
+        low, high = high, min(high + _OPTIONS.bracket_step, upper)
     while excess(low) < 0:
-        if low <= least:
+        if low <= lower:
             return None
-        low, high = max(low - _OPTIONS.bracket_step, least), low
+        low, high = max(low - _OPTIONS.bracket_step, lower), low
     return float(brentq(excess, low, high, xtol=accuracy)) if low < high else low
 
 
@@ -190,13 +190,16 @@ def match_effective_epsilon(problem: DesignProblem, family: str | Family | Table
 
     def missing_level(log_epsilon: float) -> float:
         table = np.asarray(chosen.table(problem, math.exp(log_epsilon)), float)
+        # Falling in eps, as `find_crossing` expects: the effective epsilon rises.
         return math.log(level / max_log_ratio_of_doubles(table, edges).finite)
 
-    start, span = math.log(level * float(edges.length.min()) if chosen.nats else level), _OPTIONS.level_range
+    start = math.log(level * float(edges.length.min()) if chosen.nats else level)
+    span = _OPTIONS.level_range
     root = find_crossing(missing_level, start, start - span, start + span, _OPTIONS.level_accuracy)
     if root is None:
-        levels = "levels whose inverse lies between the size of a cell and that of the domain"
-        raise InputError(f"{chosen.name} has {levels}", field="level", value=level)
+        sizes = "between the size of a cell and that of the domain"
+        message = f"must have an inverse {sizes}: {chosen.words or chosen.name} attains no other level"
+        raise InputError(message, field="level", value=level)
     return _match_at(problem, chosen, math.exp(root))
 
 
@@ -239,20 +242,21 @@ def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> SolveRes
         on_progress=targets.on_progress,
     )
     stopped = search.run()
-    if search.nearest is None:
+    if search.best is None:
         message = "no mechanism within the distance was found: allow more time, or use fewer cells"
         raise SolverError(message, field="time-limit", value=targets.time_limit)
-    level, design = search.nearest
+    level, design = search.best
     # Pricing is much cheaper than the designs that follow where it proves nothing.
     excluded = search.level_excluded_by_pricing(level, design) or search.level_excluded_by_designs(level, design)
-    mass, epsilon, share = _mixed_with_constant(program, design, level * program.excess)
+    mass, epsilon, constant_share = _mixed_with_constant(program, design, level * program.excess)
     return SolveResult(
         problem=program.at(epsilon),
         mass=mass,
         loss=total_cost(mass, program.at(epsilon).weighted_loss),
         claimed_epsilon=epsilon,
+        # Edges are rounded down, so the level that they prove is a little lower than the one that was priced.
         figures={} if excluded is None else {"epsilon_lower_bound": excluded * _OPTIONS.rounding},
-        parameters={"constant_share": share},
+        parameters={"constant_share": constant_share},
         stopped=stopped,
     )
 
@@ -266,7 +270,7 @@ class MatchedSearch:
     budget: TimeBudget
     on_progress: Callable[[Progress], None] | None = None
     tried: list[tuple[float, float]] = field(default_factory=list)
-    nearest: tuple[float, SolveResult] | None = None
+    best: tuple[float, SolveResult] | None = None
 
     def run(self) -> Stop:
         target = self.program.target
@@ -276,13 +280,13 @@ class MatchedSearch:
                 return Stop.TIME
             design = self._design_at(level, design)
             self.tried.append((math.log(level), math.log(design.loss)))
-            if design.loss <= target and (self.nearest is None or level < self.nearest[0]):
-                self.nearest = level, design
+            if design.loss <= target and (self.best is None or level < self.best[0]):
+                self.best = level, design
             if Stop(design.stopped).is_early:
                 return Stop(design.stopped)
-            if self.nearest is not None and self.nearest[1].loss >= target * (1 - self.gap):
+            if self.best is not None and self.best[1].loss >= target * (1 - self.gap):
                 return Stop.GAP
-            # (1), aimed at the middle of the gap
+            # (1), aimed at the middle of the gap: either side of it then ends the search.
             level *= float((target * (1 - self.gap / 2) / design.loss) ** (-1 / self.power))
         return Stop.PRECISION
 
@@ -296,8 +300,8 @@ class MatchedSearch:
         (first_level, first_loss), (last_level, last_loss) = self.tried[0], self.tried[-1]
         if abs(last_level - first_level) <= _OPTIONS.min_power_gaps * self.gap:
             return 1.0
-        least, most = _OPTIONS.power
-        return min(max((first_loss - last_loss) / (last_level - first_level), least), most)
+        smallest, largest = _OPTIONS.power
+        return min(max((first_loss - last_loss) / (last_level - first_level), smallest), largest)
 
     def level_excluded_by_pricing(self, level: float, design: SolveResult) -> float | None:
         """A level at which the multipliers of a design at another level prove a bound above the target."""
@@ -305,11 +309,13 @@ class MatchedSearch:
         for _ in range(_OPTIONS.max_pricings):
             problem = self.program.at(trial, graph=True)
             pricer, bound = ConePricer.of(problem), 0.5 * target
-            for power in (1.0, self.power):  # (3)
+            # (3), by the two laws that the loss may follow; the better one counts.
+            for power in (1.0, self.power):
                 dual = design.dual * (level / trial) ** power
                 bound = max(bound, lower_bound(dual, pricer.price(problem.weighted_loss, dual).value))
             if bound > target:
                 return trial
+            # The bound grows as the level falls: the next trial is where it should reach the target.
             trial *= bound / (target * (1 + _OPTIONS.bound_margin))
         return None
 
@@ -339,10 +345,11 @@ def _mixed_with_constant(
 ) -> tuple[NDArray[np.uint64], float, float]:
     """A design mixed with the constant report up to the target (2): mass, level over all pairs, its share."""
     problem = program.at(epsilon)
-    share = (program.target - design.loss) / (problem.constant_loss - design.loss)
-    table = design.mass.astype(np.float64) * ((1 - share) / ROW_SUM)
-    table[:, problem.best_constant] += share
+    # (2): the loss is linear in the mixture, so this share meets the target exactly.
+    constant_share = (program.target - design.loss) / (problem.constant_loss - design.loss)
+    table = design.mass.astype(np.float64) * ((1 - constant_share) / ROW_SUM)
+    table[:, problem.best_constant] += constant_share
     true_ratio = max_log_ratio(round_to_integers(table, problem.edges), problem.edges).value
     level = epsilon * true_ratio * (1 + _OPTIONS.level_margin)
     claimed = program.at(level)
-    return repair(table, claimed.edges, claimed.weighted_loss, overwrite=True), level, share
+    return repair(table, claimed.edges, claimed.weighted_loss, overwrite=True), level, constant_share

@@ -35,6 +35,7 @@ def solve_optimal(
     size, limit = problem.domain.size, targets.time_limit
     if attempts[0] is Attempt.BLOCKS:
         require_memory(size, size, tables=2, what="the equations of the block method")
+    # Time for the last certificate is reserved; a pricing that has begun may end a little later.
     budget = TimeBudget.of(limit, reserve=TIME_MODEL.reserve(problem, limit))
     task = optimal_task(problem)
     task.pricer.deadline = budget.ends + TIME_MODEL.grace(max(budget.remaining(), 0.0))
@@ -44,7 +45,8 @@ def solve_optimal(
     blocks = BlockRoute(first_cut=None if start is None else start.cut)
 
     def search() -> Stop:
-        if floor is not None:  # a bound that needs no pricing
+        # A bound that needs no pricing: with it the closed form may meet the gap already.
+        if floor is not None:
             incumbent.record_bound(plain_bound(task, *anchor_multipliers(task.pricer, task.cost)))
         return run_routes(_routes(task, attempts, blocks), task, incumbent, budget)
 
@@ -77,10 +79,12 @@ def optimal_task(problem: DesignProblem) -> Task:
 
 def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop, *, ends: float) -> SolveResult:
     """The result; pricing for a last bound ends at `ends`."""
+    # e^{-d/2} with rows divided by their sums is private, so it needs no search.
     if incumbent.mass is None:
         half = np.exp(-task.pricer.distance.T / 2)
         incumbent.try_table(task.certify(half / half.sum(axis=1, keepdims=True), task.cost))
-    if incumbent.lower_bound == 0:  # a positive bound without a search, priced if time allows
+    # A positive bound without a search, priced if time allows.
+    if incumbent.lower_bound == 0:
         task.pricer.deadline = ends
         try:
             bound = anchor_bound(task.pricer, task.cost)

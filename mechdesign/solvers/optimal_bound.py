@@ -21,7 +21,7 @@ from mechdesign.solvers.result import Stop, Targets, reporter, with_gap_name
 
 ENTRIES, _GAP = 20_000, 1e-3  # entries of a table up to which the optimal program is solved for its bound, to this gap
 BOUND_ENDS = 0.9  # share of the time limit until which a bound is sought: the rest is for the certificate and the file
-TABLE_ENDS = 0.7  # share of the time limit until which a table with a bound beside it is sought
+TABLE_ENDS = 0.7  # share of the time limit until which a table is sought whose bound is computed afterwards
 _SMALLEST = 1e-300  # loss; a loss of 0 has no relative gap
 
 
@@ -48,6 +48,7 @@ def optimal_lower_bound(
     """
     if targets.bound is False:
         return OptimalBound()
+    # A constant report costs nothing, so the optimum is 0.
     if problem.constant_loss == 0:
         return OptimalBound(0.0, np.zeros(problem.domain.size))
     budget = TimeBudget(started + BOUND_ENDS * targets.time_limit)
@@ -80,7 +81,8 @@ class _PricedBound:
         return self.best._replace(stopped=stopped)
 
     def _price(self, duals: Sequence[NDArray[np.float64]]) -> Stop:
-        tried = [dual for dual in duals if dual.any()]  # multipliers of 0 prove nothing
+        # Multipliers of 0 prove nothing.
+        tried = [dual for dual in duals if dual.any()]
         for number, dual in enumerate(tried, 1):
             self.pricer.on_done = partial(self._count, f"bound, multipliers {number} of {len(tried)}")
             homogeneous_bound(

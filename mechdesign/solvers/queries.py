@@ -1,14 +1,8 @@
 """Solve the program of a query: a small linear program, with constraints added as they are violated.
 
-The program has k weights and, for every edge and either end's answer, a constraint each way: e of them with n = 40,000
-are a million, and few bind. It is first solved with a bound on the weights alone, then with the constraints that its
-solution violates most, until none is violated.
-
-Lower bound on the optimal program, beyond the sizes of optimal.py. Multipliers of the row sums follow from those of the
-constraints, because P(q(u)|u) enters row u with coefficient 1: lambda(u) is its own cost plus its value in the
-constraints. The program has few kernels, so these multipliers are too large for the private columns that it lacks, and
-are lowered. A second choice is lambda(u) = prior(u) l(u, z) e^{-2 f(u)}, with z the nearest wrong answer and f(u) its
-distance: the cost of a wrong answer, where privacy makes it likely.
+The program (programs/queries.py) has k weights and, for 40,000 places, a million constraints (4), of which few bind.
+It is first solved with a bound on the weights alone, then with the constraints that its solution violates most, until
+no constraint is violated. Multipliers of the row sums give a lower bound on the optimal program.
 """
 
 from __future__ import annotations
@@ -35,14 +29,14 @@ class QueryOptions:
     """The constants of this solver; unless marked otherwise they are guesses."""
 
     priced: int = 20_000  # entries of a table up to which multipliers are priced
-    broken: float = 1e-8  # relative; constraints broken by less are left to the repair
+    violation: float = 1e-8  # relative; constraints violated by less are left to the repair
     rounds: int = 60
     added: int = 500  # constraints taken up in a round
     # Coefficients beyond, of weights that edges of 30 nats and more leave no room, are as good as this.
     largest: float = 1e12
     underflow: float = 1e-300  # least unit of a constraint
-    # Largest probability of a kernel that counts as none: its true coefficient may be far beyond `largest`.
-    nothing: float = 1e-11
+    # Largest probability of a kernel that counts as 0: its true coefficient may be far beyond `largest`.
+    negligible: float = 1e-11
     shortest: float = 1.0  # seconds that the linear program gets
 
 
@@ -80,13 +74,13 @@ class _Columns:
     @classmethod
     def of(cls, program: QueryWeights) -> _Columns:
         cost, answer = program.problem.weighted_loss, program.query.answer
-        own = cost[np.arange(len(cost)), answer]
+        true_cost = cost[np.arange(len(cost)), answer]
         unit, price, mean = (np.zeros(len(program.answer)) for _ in range(3))
         for k, y in enumerate(program.answer):
             # At places of its own label y takes the rest of the row, so its kernels count elsewhere only.
             column = np.where(answer == y, 0.0, program.kernel[:, k])
             # The true answer loses the probability that y gains, hence the difference of costs.
-            unit[k], price[k], mean[k] = column.max(), (cost[:, y] - own) @ column, column.mean()
+            unit[k], price[k], mean[k] = column.max(), (cost[:, y] - true_cost) @ column, column.mean()
         used = np.flatnonzero(unit > 0)
         price = price[used] / unit[used]
         scale = float(np.abs(price).max()) or 1.0
@@ -96,7 +90,7 @@ class _Columns:
     def weights(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         """Weights (k,) of all kernels at a point of the linear program."""
         weights = np.zeros(self.count)
-        weights[self.used] = np.where(x > OPTIONS.nothing, x, 0.0) / self.unit
+        weights[self.used] = np.where(x > OPTIONS.negligible, x, 0.0) / self.unit
         return weights
 
 
@@ -112,7 +106,9 @@ def solve_query(program: QueryWeights, targets: Targets) -> SolveResult:
     search.run(TimeBudget(started + TABLE_ENDS * targets.time_limit))
     used = int((search.weights > 0).sum())
     parameters = {**program.parameters(), "kernels_used": used, "constraints_used": len(search.added)}
+    # From here on Ctrl-C ends the bound, not the table.
     interrupts.hold()
+    # Entries (3) are negative where constraints are violated: the repair starts from 0 there.
     mass = repair(np.maximum(search.table, 0.0), problem.edges, problem.weighted_loss)
     if mass.size > OPTIONS.priced:
         return SolveResult(mass=mass, parameters=parameters)
@@ -135,11 +131,12 @@ class _ConstraintSearch:
             seconds = budget.remaining()
             self._solve(max(OPTIONS.shortest, seconds))
             excess = self.every.excess(self.table)
+            # The solver satisfies these to its own tolerance; adding them again would not help.
             excess[self.added] = 0.0
-            broken = np.flatnonzero(excess > OPTIONS.broken)
-            if len(broken) == 0 or len(self.matrix) > OPTIONS.rounds or seconds < 0:
+            violated = np.flatnonzero(excess > OPTIONS.violation)
+            if len(violated) == 0 or len(self.matrix) > OPTIONS.rounds or seconds < 0:
                 return
-            self._add(broken[np.argsort(-excess[broken], kind="stable")[: OPTIONS.added]])
+            self._add(violated[np.argsort(-excess[violated], kind="stable")[: OPTIONS.added]])
 
     def _solve(self, time_limit: float) -> None:
         rows = np.vstack(self.matrix)
@@ -161,14 +158,18 @@ class _ConstraintSearch:
         self.added = np.concatenate([self.added, numbers])
 
     def row_multipliers(self) -> NDArray[np.float64]:
-        """Multipliers (n,) of the rows: the cost of P(q(u)|u), plus its value in the constraints."""
+        """Multipliers (n,) of the rows: the cost of P(q(u)|u), plus its reduced cost in the constraints."""
+        # P(q(u)|u) enters row u with coefficient 1 and has no other row sum, so lambda(u) is its price. With few
+        # kernels these multipliers are too large for the private columns that the program lacks; pricing lowers them.
         constraints, multipliers = self.every.take(self.added), -self.dual * self.columns.scale
         answer = self.program.query.answer
         dual = self.program.problem.weighted_loss[np.arange(len(answer)), answer] - multipliers[0] / len(answer)
-        share = multipliers[1:] / constraints.unit
-        at, beside = (answer[places] == constraints.report for places in (constraints.secret, constraints.other))
-        np.add.at(dual, constraints.secret[at], (constraints.ratio * share)[at])
-        np.add.at(dual, constraints.other[beside], -share[beside])
+        price = multipliers[1:] / constraints.unit
+        # The two ends of a constraint at which its report is the true answer.
+        at_secret = answer[constraints.secret] == constraints.report
+        at_other = answer[constraints.other] == constraints.report
+        np.add.at(dual, constraints.secret[at_secret], (constraints.ratio * price)[at_secret])
+        np.add.at(dual, constraints.other[at_other], -price[at_other])
         return dual
 
 
@@ -181,8 +182,10 @@ def _constraints(program: QueryWeights) -> _Constraints:
     other = np.concatenate([head, head[crossing]])
     report = np.concatenate([answer[tail], answer[head[crossing]]])
     ratio = np.exp(-np.concatenate([length, length[crossing]]))
-    within = answer[secret] == answer[other]
-    unit = np.where(within, 1.0 - ratio, np.maximum(np.exp(-program.distances[other, report]), OPTIONS.underflow))
+    # Within a label the constants of (3) leave 1 - e^{-d} on the right-hand side. Across labels the unit is the kernel
+    # of y at the other end, the size of P(y|v) for a weight of 1.
+    is_within = answer[secret] == answer[other]
+    unit = np.where(is_within, 1.0 - ratio, np.maximum(np.exp(-program.distances[other, report]), OPTIONS.underflow))
     return _Constraints(secret=secret, other=other, report=report, ratio=ratio, unit=unit)
 
 
@@ -197,20 +200,22 @@ def _rows(
         # answer is the sum of its kernels.
         true = program.query.answer[secret]
         kernel = program.kernel[np.ix_(secret, used)]
-        own = true == constraints.report
-        sign = np.where(own[:, None], -1.0 * (answer != true[:, None]), answer == constraints.report[:, None])
-        return sign * kernel, own.astype(float)
+        is_true = true == constraints.report
+        sign = np.where(is_true[:, None], -1.0 * (answer != true[:, None]), answer == constraints.report[:, None])
+        return sign * kernel, is_true.astype(float)
 
-    at, constant = entry(constraints.secret)
-    beside, other = entry(constraints.other)
+    at_secret, secret_constant = entry(constraints.secret)
+    at_other, other_constant = entry(constraints.other)
     ratio, unit = constraints.ratio, constraints.unit
-    return (ratio[:, None] * at - beside) / unit[:, None], (other - ratio * constant) / unit
+    # (4) with (2) and (3) inserted; the constants go to the right-hand side.
+    return (ratio[:, None] * at_secret - at_other) / unit[:, None], (other_constant - ratio * secret_constant) / unit
 
 
 def _border_multipliers(program: QueryWeights) -> NDArray[np.float64]:
-    """prior(u) l(u, z) e^{-2 f(u)}, (n,)."""
+    """Multipliers prior(u) l(u, z) e^{-2 f(u)}, (n,): z the nearest wrong answer, f(u) its distance."""
+    # The cost of a wrong answer, where privacy makes it likely: near the border of the label.
     secrets = np.arange(program.problem.domain.size)
-    wrong = program.distances.copy()
-    wrong[secrets, program.query.answer] = np.inf
-    nearest = wrong.argmin(axis=1)
-    return program.problem.weighted_loss[secrets, nearest] * np.exp(-2 * wrong[secrets, nearest])
+    distance = program.distances.copy()
+    distance[secrets, program.query.answer] = np.inf
+    nearest = distance.argmin(axis=1)
+    return program.problem.weighted_loss[secrets, nearest] * np.exp(-2 * distance[secrets, nearest])

@@ -141,11 +141,11 @@ def reporter(on_progress: OnProgress) -> Report:
     """A function that reports a `Progress`, by method and further fields, with the seconds since now."""
     started = time.monotonic()
 
-    def tell(method: str, **state: Any) -> None:
+    def send(method: str, **state: Any) -> None:
         if on_progress is not None:
             on_progress(Progress(method=method, seconds=time.monotonic() - started, **state))
 
-    return tell
+    return send
 
 
 def with_gap_name(on_progress: OnProgress, gap_of: str) -> OnProgress:

@@ -111,12 +111,13 @@ class WholeRoute:
             incumbent.record_bound(bound)
             table = task.certify(point, bound.folded)
             incumbent.try_table(table)
-            is_kept = not table.excess.any()
-            if self.polish is not None and is_kept and not incumbent.is_close and not budget.is_spent():
+            is_feasible = not table.excess.any()
+            if self.polish is not None and is_feasible and not incumbent.is_close and not budget.is_spent():
                 incumbent.record_bound(self.polish(task, bound, incumbent.target / 4, budget.remaining()))
-            incumbent.tell(self.name, len(whole.program.cost), whole.program.matrix.shape[0])
-            if is_kept:
+            incumbent.report_state(self.name, len(whole.program.cost), whole.program.matrix.shape[0])
+            if is_feasible:
                 break
+            # Twice the excess, because a margin moves the solution and with it the rounding.
             margin = np.where(table.excess > 0, 2 * (margin + table.excess), margin)
         return Stop.PRECISION
 
@@ -163,7 +164,7 @@ class BlockRoute:
             if budget.is_spent():
                 return Stop.TIME
             restricted = restrict(task.problem, scale, task.pricer.distance, task.pricer.parent, cut)
-            tell = partial(incumbent.tell, self.name, restricted.variables, restricted.constraints)
+            report_state = partial(incumbent.report_state, self.name, restricted.variables, restricted.constraints)
             solution = solve_blocks(
                 restricted,
                 dual=multipliers * scale,
@@ -171,12 +172,12 @@ class BlockRoute:
                 if restricted.variables <= options.few_variables
                 else tolerance,
                 deadline=budget.ends,
-                on_progress=tell,
+                on_progress=report_state,
             )
             multipliers = solution.dual / scale
             has_table = incumbent.try_table(task.certify(restricted.table(solution.q), task.cost))
             fresh, has_bound = self._price(task, incumbent, multipliers)
-            tell(None)
+            report_state(None)
             if incumbent.is_close:
                 return Stop.GAP
             ended = Stop(solution.stopped)
@@ -201,11 +202,12 @@ class BlockRoute:
         if distance.shape[0] != n or not budget.allows(TIME_MODEL.equations * n**3):
             return nothing
         kernel = np.exp(-distance)
-        own = np.einsum("uy,yu->y", task.problem.weighted_loss, kernel)
+        kernel_cost = np.einsum("uy,yu->y", task.problem.weighted_loss, kernel)
         is_grid = task.problem.domain.kind == "grid"
         try:
             weights = None if is_grid else scipy.linalg.solve(kernel.T, np.ones(n))
-            multipliers = scipy.linalg.solve(kernel.T, own)  # never overwrite_a: SciPy 1.17 crashes on indefinite ones
+            # Never overwrite_a: SciPy 1.17 crashes on indefinite matrices.
+            multipliers = scipy.linalg.solve(kernel.T, kernel_cost)
         except (scipy.linalg.LinAlgError, scipy.linalg.LinAlgWarning, ValueError):
             return nothing
         cut = self._price(task, incumbent, multipliers)[0]

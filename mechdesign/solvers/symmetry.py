@@ -45,8 +45,9 @@ def lattice_symmetries(shape: tuple[int, ...] | None, size: int) -> list[Turn]:
 def _apply(values: NDArray[Any], *, order: tuple[int, ...], steps: tuple[int, ...]) -> NDArray[Any]:
     """Values over groups of axes of the lattice, all groups turned alike."""
     groups = range(0, values.ndim, len(order))
-    moved = values.transpose([group + axis for group in groups for axis in order])
-    return moved[tuple(slice(None, None, step) for _ in groups for step in steps)]
+    # The same axes of every group change places, then the same axes are flipped.
+    exchanged = values.transpose([group + axis for group in groups for axis in order])
+    return exchanged[tuple(slice(None, None, step) for _ in groups for step in steps)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,16 +78,19 @@ def symmetry_group(problem: DesignProblem, norm: _Floats, *, with_loss: bool = F
     if len(ways) == 1:
         return no_symmetry(domain.size)
     assert domain.shape is not None
-    known = {way.tobytes() for way in ways}
+    # A flip of the lattice counts only if it keeps the problem.
+    members = {way.tobytes() for way in ways}
     cells, axes = np.arange(domain.size).reshape(domain.shape), tuple(range(domain.dimension))
     flips = []
     for signs in itertools.product((1, -1), repeat=domain.dimension):
         way = _apply(cells, order=axes, steps=signs).ravel()
-        if way.tobytes() in known:
+        if way.tobytes() in members:
             flips.append((signs, way))
+    # All members of a coset have the same smallest product with a flip, which names it.
     cosets: dict[bytes, _Way] = {}
     for way in ways:
         cosets.setdefault(min(way[flip].tobytes() for _, flip in flips), way)
+    # The smallest image of a secret names its orbit.
     _, orbits = np.unique(np.min(ways, axis=0), return_inverse=True)
     return Symmetry(
         ways=ways,
@@ -99,16 +103,19 @@ def symmetry_group(problem: DesignProblem, norm: _Floats, *, with_loss: bool = F
 def _parity_bases(flips: list[tuple[tuple[int, ...], _Way]], dimension: int) -> list[_Floats]:
     """Orthonormal bases of the functions that are even or odd under every flip, one for each parity."""
     size = len(flips[0][1])
-    corner = np.unique(np.min([way for _, way in flips], axis=0))  # one secret of each orbit of the flips
+    # One secret of each orbit of the flips: values there determine an even or odd function.
+    corner = np.unique(np.min([way for _, way in flips], axis=0))
     bases, parities = [], set()
-    for odd in itertools.product((0, 1), repeat=dimension):
-        parity = tuple(int(np.prod(np.array(signs) ** np.array(odd))) for signs, _ in flips)
+    for exponents in itertools.product((0, 1), repeat=dimension):
+        parity = tuple(int(np.prod(np.array(signs) ** np.array(exponents))) for signs, _ in flips)
+        # With fewer flips than axes, different exponents give the same parity.
         if parity in parities:
             continue
         parities.add(parity)
         basis = np.zeros((size, len(corner)))
         for sign, (_, way) in zip(parity, flips, strict=True):
             np.add.at(basis, (way[corner], np.arange(len(corner))), sign)
+        # A secret that an odd flip maps to itself has a basis function of zeros.
         norm = np.linalg.norm(basis, axis=0)
         bases.append(basis[:, norm > 0] / norm[norm > 0])
     return bases
@@ -132,6 +139,7 @@ def symmetries(problem: DesignProblem, matrices: Sequence[_Floats]) -> list[_Way
     for turn in lattice:
         way = turn(everywhere.reshape(domain.shape)).ravel()
         pairs = np.ix_(way, way)
+        # The prior first, which is cheaper to compare than the matrices.
         if np.allclose(problem.prior_array[way], problem.prior_array, rtol=SAME, atol=0) and all(
             np.allclose(matrix[pairs], matrix, rtol=SAME, atol=SAME * abs(matrix).max()) for matrix in matrices
         ):

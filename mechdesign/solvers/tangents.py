@@ -14,16 +14,9 @@ With s_i any number and w_i >= max(s_i - b_i, f_i - s_i), and |D_i| <= P_i + x_i
 
     g(P) <= 0   implies   sum_i (s_i - w_i) P_i <= sum_i (s_i + w_i) x_i - g(x).                                  (1)
 
-Rounding. Values of g as cvxpy computes them are taken to be right to e = 2^-44 times the largest number that enters
-them, 512 roundings of it. The same values show that the table in hand satisfies the constraint. Each f_i and b_i is
-then right to 2 e / h_i, of which w_i has twice as much, rounding of the quotients included; steps are exact differences
-of doubles. The left side of (1) is rounded down, which weakens it as P >= 0, and the right side up. So (1) holds for
-every table P with g(P) <= 0. Files cannot hold a user's function: `verify` reports such a bound as unchecked.
-
-Steps. Rounding adds 2 e / h_i to w, and curvature h_i g'' / 2, where g'' is about 1 / x_i for entropies: steps of
-sqrt(e x_i) balance the two. Where g is flat longer steps do better; the better of both is taken, entry by entry. No
-step leaves x_i > 0, where g need not be defined. One with b_i > f_i, impossible for a convex function, is not taken. At
-a kink f_i and b_i are far apart: x is moved off it at random.
+Values of g as cvxpy computes them are taken to be right to e = 2^-44 times the largest number that enters them. Then
+(1) holds for every table P with g(P) <= 0. Files cannot hold a user's function: `verify` reports such a bound as
+unchecked.
 """
 
 from __future__ import annotations
@@ -43,17 +36,18 @@ from mechdesign.programs.coupled import SideRows, stack_rows
 if TYPE_CHECKING:
     import cvxpy as cp
 
-ERROR = 2.0**-44  # of the largest number that enters a value
+# Of the largest number that enters a value: 512 roundings of it. The same values show that a table satisfies g <= 0.
+ERROR = 2.0**-44
 _ROUNDED = 2.0**-48  # relative: the sums of (1), of products with relative error 2^-52
-_NOTHING = 1e-300  # below all sums of (1)
+_TINY = 1e-300  # below all sums of (1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StepOptions:
     """Where tangents are drawn, and with which steps; guesses, on which no proof rests."""
 
-    least: float = 3e-6  # entry of x: below, steps have no room
-    long: float = 1e-4  # the longer step, at most half of the entry
+    smallest_entry: float = 3e-6  # of x: smaller entries leave no room for steps
+    long_step: float = 1e-4  # at most half of the entry
     off_kink: float = 1e-4  # share of an entry by which the point is moved at random, at most
     entries: int = 12  # of an inequality that get a tangent, those nearest to being broken
 
@@ -68,8 +62,8 @@ def value_of(inequality: cp.Constraint, table: cp.Variable, point: NDArray[np.fl
 
 
 def _largest_number(expression: Any) -> float:
-    own = float(np.max(np.abs(expression.value), initial=0.0)) if expression.value is not None else math.inf
-    return max([own, *(_largest_number(part) for part in expression.args)])
+    largest = float(np.max(np.abs(expression.value), initial=0.0)) if expression.value is not None else math.inf
+    return max([largest, *(_largest_number(part) for part in expression.args)])
 
 
 def tangent_rows(
@@ -81,23 +75,27 @@ def tangent_rows(
     budget: TimeBudget = UNLIMITED,
 ) -> SideRows:
     """Rows (1) of an inequality near a table (n, m), by 4 n m values of g; no row where g has no value."""
-    x = np.maximum(point, _STEPS.least) * (1 + _STEPS.off_kink * rng.random(point.shape))
-    at = value_of(inequality, table, x)
+    # At a kink of g the slopes on both sides differ, which makes (1) weak: x is moved off it at random.
+    x = np.maximum(point, _STEPS.smallest_entry) * (1 + _STEPS.off_kink * rng.random(point.shape))
+    value = value_of(inequality, table, x)
     error = ERROR * _largest_number(inequality.expr)
-    chosen = np.argsort(-at, kind="stable")[: _STEPS.entries]
-    if not (np.isfinite(at[chosen]).all() and math.isfinite(error)):
+    chosen = np.argsort(-value, kind="stable")[: _STEPS.entries]
+    if not (np.isfinite(value[chosen]).all() and math.isfinite(error)):
         return stack_rows([], x.size)
     slope, off = np.zeros((len(chosen), x.size)), np.full((len(chosen), x.size), np.inf)
-    for steps in (np.sqrt(error * x), np.minimum(_STEPS.long, x / 2)):
-        other, wide = _slopes(inequality, table, x, np.minimum(steps, x / 2), at[chosen], chosen, error, budget)
-        better = wide < off
-        slope, off = np.where(better, other, slope), np.where(better, wide, off)
+    # Rounding adds 2 e / h to w, and curvature h g'' / 2, where g'' is about 1 / x for entropies: steps of sqrt(e x)
+    # balance the two. Longer steps do better where g is flat. No step leaves x > 0, where g need not be defined.
+    for steps in (np.sqrt(error * x), np.minimum(_STEPS.long_step, x / 2)):
+        trial, width = _slopes(inequality, table, x, np.minimum(steps, x / 2), value[chosen], chosen, error, budget)
+        is_narrower = width < off
+        slope, off = np.where(is_narrower, trial, slope), np.where(is_narrower, width, off)
     parts = []
     for k, entry in enumerate(chosen):
+        # (1): the left side is rounded down, which weakens it because P >= 0, and the right side up.
         matrix = np.nextafter(slope[k] - off[k], -np.inf)
-        terms = np.r_[(slope[k] + off[k]) * x.ravel(), -at[entry], error]
+        terms = np.r_[(slope[k] + off[k]) * x.ravel(), -value[entry], error]
         if np.isfinite(matrix).all() and np.isfinite(terms).all():
-            limit = math.fsum(terms) + _ROUNDED * math.fsum(np.abs(terms)) + _NOTHING
+            limit = math.fsum(terms) + _ROUNDED * math.fsum(np.abs(terms)) + _TINY
             name = f"constraints: a tangent of {inequality}, entry {entry}"
             row = sp.csr_array(matrix[None])
             parts.append(SideRows(matrix=row, limit=np.array([limit]), epigraph_coefficient=np.zeros(1), names=[name]))
@@ -109,14 +107,14 @@ def _slopes(
     table: cp.Variable,
     x: NDArray[np.float64],
     steps: NDArray[np.float64],
-    at: NDArray[np.float64],
+    value: NDArray[np.float64],
     chosen: NDArray[np.int64],
     error: float,
     budget: TimeBudget,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Slopes s and widths w of (1), both (k, n m), for the chosen entries with values `at` (k,)."""
+    """Slopes s and widths w of (1), both (k, n m), for the chosen entries with values (k,)."""
     forward, backward = (np.empty((len(chosen), x.size)) for _ in range(2))
-    least = np.empty(x.size)
+    shorter = np.empty(x.size)
     with np.errstate(all="ignore"):
         for i in range(x.size):
             if budget.is_spent():
@@ -124,13 +122,14 @@ def _slopes(
             up, down = x.copy(), x.copy()
             up.flat[i] += steps.flat[i]
             down.flat[i] -= steps.flat[i]
+            # Exact differences of doubles, not the steps that were asked for.
             rise, fall = up.flat[i] - x.flat[i], x.flat[i] - down.flat[i]
-            forward[:, i] = (value_of(inequality, table, up)[chosen] - at) / rise
-            backward[:, i] = (at - value_of(inequality, table, down)[chosen]) / fall
-            least[i] = min(rise, fall)
+            forward[:, i] = (value_of(inequality, table, up)[chosen] - value) / rise
+            backward[:, i] = (value - value_of(inequality, table, down)[chosen]) / fall
+            shorter[i] = min(rise, fall)
         slope = (forward + backward) / 2
         # 2 e / h for each quotient, and as much again for `slope`, which is made of both.
-        rounding = 4 * error / least + _ROUNDED * np.abs(slope)
+        rounding = 4 * error / shorter + _ROUNDED * np.abs(slope)
         off = np.abs(forward - backward) / 2 + rounding
         # A step outside the domain of g, or differences that no convex function has: an infinite width discards it.
         valid = np.isfinite(off) & (backward <= forward + rounding)

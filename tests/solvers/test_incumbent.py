@@ -74,7 +74,7 @@ class Scripted:
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
         self.runs.append(incumbent.round)
         incumbent.try_table(table(self.objective))
-        incumbent.tell(self.name, 1, 1)
+        incumbent.report_state(self.name, 1, 1)
         if isinstance(self.ends, Exception):
             raise self.ends
         return self.ends

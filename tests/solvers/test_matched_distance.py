@@ -102,7 +102,7 @@ def test_unreachable_distance_is_refused_with_range(name: str, monkeypatch: pyte
         with pytest.raises(InputError, match="under this prior") as caught:
             match_distance(problem, name, target)
         assert caught.value.field == "distance"
-        assert f"from {near:.6g} to {wide:.6g} km" in caught.value.message
+        assert f"between {near:.6g} and {wide:.6g} km" in caught.value.message
     for target in (1.001 * near, 0.999 * wide):
         assert match_distance(problem, name, target).distance == pytest.approx(target, rel=SUMMED)
 

@@ -179,12 +179,12 @@ class ConePricer:
         minimisers = np.empty((m if rays else 0, n))
 
         def price_some(start: int, stop: int) -> None:
-            own = np.ascontiguousarray(cost[:, start:stop].T)
-            own_rays = np.empty((0 if weight is None else stop - start, n))  # ratios need them
+            block_cost = np.ascontiguousarray(cost[:, start:stop].T)
+            block_rays = np.empty((0 if weight is None else stop - start, n))  # ratios need them
             if rays:
-                own_rays = minimisers[start:stop]
+                block_rays = minimisers[start:stop]
             price_block(
-                own,
+                block_cost,
                 dual,
                 self.anchors[start:stop],
                 self.parent[start:stop],
@@ -193,17 +193,17 @@ class ConePricer:
                 _PIVOTS_PER_NODE * n,
                 value[start:stop],
                 candidates[start:stop],
-                own_rays,
+                block_rays,
             )
             # Rays reach e^D: divided by their largest entry they stay in the range of doubles.
             if weight is not None:  # the ratio of (3)
                 with np.errstate(over="ignore", invalid="ignore"):
-                    flat = own_rays / own_rays.max(axis=1, keepdims=True)
-                    ratio[start:stop] = np.einsum("yu,yu->y", dual - own, flat) / (flat @ weight)
+                    flat = block_rays / block_rays.max(axis=1, keepdims=True)
+                    ratio[start:stop] = np.einsum("yu,yu->y", dual - block_cost, flat) / (flat @ weight)
 
         # Small blocks let a deadline or Ctrl-C act soon; 64 reports are enough for the threads.
-        most = max(1, min(_BLOCK, _PRICED_PLACES // n))
-        in_blocks(price_some, m, most, deadline=self.deadline, on_done=self.on_done)
+        block_size = max(1, min(_BLOCK, _PRICED_PLACES // n))
+        in_blocks(price_some, m, block_size, deadline=self.deadline, on_done=self.on_done)
         largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
         return Pricing(value=value, cut_candidates=candidates, rays=minimisers if rays else None, ratio=largest)
 
@@ -326,12 +326,12 @@ def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[f
 
 def _anchor_dual(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.float64]:
     # At most 250 anchors, evenly spread: every one proves a bound, the best is not needed.
-    some = np.arange(0, len(pricer.anchors), 1 + (len(pricer.anchors) - 1) // _ANCHORS)  # any of them proves a bound
-    least = (np.exp(-pricer.distance[some]) @ cost).min(axis=1)
-    best = int(np.argmax(least))
+    some = np.arange(0, len(pricer.anchors), 1 + (len(pricer.anchors) - 1) // _ANCHORS)
+    value = (np.exp(-pricer.distance[some]) @ cost).min(axis=1)
+    best = int(np.argmax(value))
     dual = np.zeros(len(cost))
     # lambda(a) = min over y of sum_v cost(v, y) e^{-d(a, v)} is admissible: g(v) >= e^{-d(a, v)} g(a) in the cone.
-    dual[pricer.anchors[some[best]]] = least[best]
+    dual[pricer.anchors[some[best]]] = value[best]
     return dual
 
 
@@ -365,13 +365,13 @@ def best_bound(
     return CoupledBound(value=bound.value, dual=bound.dual, multipliers=admissible, folded=folded)
 
 
-def project_dual(multipliers: NDArray[np.float64], share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multipliers (k,) made >= 0, and scaled until sum share mu is at most 1 exactly, and 1 up to rounding."""
+def project_dual(multipliers: NDArray[np.float64], coefficient: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multipliers (k,) made >= 0, and scaled until sum s mu is at most 1 exactly, and 1 up to rounding; s (k,)."""
     clipped = np.maximum(multipliers, 0.0)
-    shared = clipped * share
-    # Rounded up, so that the scaled shares sum to at most 1.
-    total = -sum_down(-shared) if shared.any() else 0.0
-    return clipped if total == 0 else np.where(share > 0, clipped * (_ADMISSIBLE / total), clipped)
+    weighted = clipped * coefficient
+    # Rounded up, so that the scaled sum is at most 1.
+    total = -sum_down(-weighted) if weighted.any() else 0.0
+    return clipped if total == 0 else np.where(coefficient > 0, clipped * (_ADMISSIBLE / total), clipped)
 
 
 def limit_terms(limit: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -114,18 +114,18 @@ class Tree(NamedTuple):
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def price_block(  # type: ignore[no-untyped-def]
-    cost, dual, anchors, parents, distance, graph, most, value, turns, rays
+    cost, dual, anchors, parents, distance, graph, max_pivots, value, cuts, rays
 ):
-    """Fill value (b,), lower bounds of (1); turns (b, n), where cuts would pay; rays (b, n), if it has rows."""
+    """Fill value (b,), lower bounds of (1); cuts (b, n), where cuts would pay; rays (b, n), if it has rows."""
     n = dual.size
-    own, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
+    scratch, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
         r = cost[y] - dual  # a new array: assigning to one compiles the text of an error too, for seconds
-        tree, g = parents[y].copy(), rays[y] if rays.size > 0 else own
+        tree, g = parents[y].copy(), rays[y] if rays.size > 0 else scratch
         rises[:] = False
         _fill_growth(anchors[y], tree, rises, graph, grow)
         # The shortest-path tree is the start: its ray e^{-D} is the smallest in the cone with g(root) = 1.
-        _optimise(anchors[y], r, tree, grow, rises, graph, most, _ABSOLUTE, g)
+        _optimise(anchors[y], r, tree, grow, rises, graph, max_pivots, _ABSOLUTE, g)
         # The bound (4) holds for any tree, so an early end of the pivots weakens it and never breaks it.
         value[y] = _tree_bound(anchors[y], cost[y], dual, tree, graph)
         # Only a ray of negative price can improve the restricted program, so only it proposes cuts.
@@ -133,11 +133,11 @@ def price_block(  # type: ignore[no-untyped-def]
             for v in range(n):
                 p = parents[y, v]
                 away = abs(math.log(g[v]) + distance[y, v] - math.log(g[p]) - distance[y, p])
-                turns[y, v] = away > _OFF_PROFILE * (1 + distance[y, v])
+                cuts[y, v] = away > _OFF_PROFILE * (1 + distance[y, v])
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def price_ratios(cost, dual, anchors, parents, graph, most, ratio, rays):  # type: ignore[no-untyped-def]
+def price_ratios(cost, dual, anchors, parents, graph, max_pivots, ratio, rays):  # type: ignore[no-untyped-def]
     """Fill ratio (b,), from its start, with min <cost_y, g> / <dual, g>, and rays (b, n) that attain it; dual > 0."""
     n = dual.size
     grow, rises = np.empty(n), np.empty(n, np.bool_)
@@ -148,7 +148,7 @@ def price_ratios(cost, dual, anchors, parents, graph, most, ratio, rays):  # typ
         for _ in range(_RATIO_STEPS):
             # Dinkelbach: the ratio is optimal when the minimum of <cost - ratio dual, g> is 0.
             r = cost[y] - ratio[y] * dual
-            _optimise(anchors[y], r, tree, grow, rises, graph, most, _COARSE, g)
+            _optimise(anchors[y], r, tree, grow, rises, graph, max_pivots, _COARSE, g)
             before, ratio[y] = ratio[y], (cost[y] * g).sum() / (dual * g).sum()
             if abs(ratio[y] - before) < _RATIO_CHANGE * before:
                 break
@@ -163,7 +163,7 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
         y = which[j]
         root, k, ray, is_whole = state.anchor[y], state.core[y], rays[j], state.core[y] == n
         parent, rises, beyond = state.parent[y], state.rises[y], state.beyond[y]
-        most = _PIVOTS_PER_PLACE * n
+        max_pivots = _PIVOTS_PER_PLACE * n
         # `near` orders places by distance, so the core is a prefix of the row of the root.
         if not is_whole:
             inner, outer = state.near[root, :k], state.near[root, k:]
@@ -173,7 +173,7 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
             r = cost[y] - t * dual
             if is_whole:
                 _fill_growth(root, parent, rises, graph, grow)
-                _optimise(root, r, parent, grow, rises, graph, most, effort.gain, ray)
+                _optimise(root, r, parent, grow, rises, graph, max_pivots, effort.gain, ray)
             else:
                 if step > 0:  # the simplex ends with the places at which it worked: reductions need them
                     for u in outer:
@@ -187,7 +187,7 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
                 first = np.int64(0)  # no literal, as in `_optimise`
                 _fill_growth(first, tree, up, core, grow)
                 core_ray = np.empty(k)
-                _optimise(first, rest[inner], tree, grow[:k], up, core, most, effort.gain, core_ray)
+                _optimise(first, rest[inner], tree, grow[:k], up, core, max_pivots, effort.gain, core_ray)
                 _extend(inner, outer, core_ray, graph, r, ray, beyond)
             above, below = (cost[y] * ray).sum(), (dual * ray).sum()
             if not below > _NEAR_RATIO * above:  # multipliers may be negative
@@ -207,8 +207,8 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def dual_reductions(cost, dual, which, graph, state, reduction, own):  # type: ignore[no-untyped-def]
-    """Raise reduction (n,) of dual until trees of `which` (k,) prove prices >= 0 by (4); fill its sums own (k,)."""
+def dual_reductions(cost, dual, which, graph, state, reduction, sums):  # type: ignore[no-untyped-def]
+    """Raise reduction (n,) of dual until trees of `which` (k,) prove prices >= 0 by (4); fill their sums (k,)."""
     n = dual.size
     child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     order, rest = np.empty(n, np.int32), np.empty(n)
@@ -216,7 +216,7 @@ def dual_reductions(cost, dual, which, graph, state, reduction, own):  # type: i
         y = which[j]
         root, parent, rises = state.anchor[y], state.parent[y], state.rises[y]
         _preorder(root, parent, child, following, stack, order)
-        own[j] = 0.0
+        sums[j] = 0.0
         for v in range(n):
             rest[v] = _round_down(cost[y, v] - dual[v])  # rounded to the safe side, as all that follows
         _absorb_negative(root, state.near[root, state.core[y] :], graph, state.near, rest)
@@ -226,7 +226,7 @@ def dual_reductions(cost, dual, which, graph, state, reduction, own):  # type: i
             if v == root:
                 if rest[v] < 0:
                     reduction[v] = max(reduction[v], -rest[v])
-                    own[j] -= rest[v]
+                    sums[j] -= rest[v]
                 break
             p = parent[v]
             d, _ = _edge(v, p, graph)
@@ -234,7 +234,7 @@ def dual_reductions(cost, dual, which, graph, state, reduction, own):  # type: i
             # (4): a negative amount goes up a falling edge only if the parent can absorb it; otherwise the dual pays.
             if rest[v] < 0 and not rises[v] and not rest[p] + handed >= 0:
                 reduction[v] = max(reduction[v], -rest[v])
-                own[j] -= rest[v]
+                sums[j] -= rest[v]
                 handed = 0.0
             # A lower bound of the exact sum, so that reductions are too large rather than too small.
             rest[p] = _round_down(rest[p] + handed)
@@ -247,12 +247,12 @@ def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
     for y in range(distance.shape[0]):
         row = distance[y]
         for v in range(n):
-            least, parents[y, v] = np.inf, v
+            shortest, parents[y, v] = np.inf, v
             for e in range(graph.first[v], graph.first[v + 1]):
                 x = graph.near[e]
                 # Strictly nearer parents only: equal distances could close a cycle.
-                if row[x] < row[v] and row[x] + graph.length[e] < least:
-                    least, parents[y, v] = row[x] + graph.length[e], x
+                if row[x] < row[v] and row[x] + graph.length[e] < shortest:
+                    shortest, parents[y, v] = row[x] + graph.length[e], x
             # The distances are not those of this graph; the caller then searches for the paths itself.
             if parents[y, v] == v and row[v] > 0:
                 return False
@@ -263,9 +263,9 @@ def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _optimise(root, r, parent, grow, rises, graph, most, absolute, g):  # type: ignore[no-untyped-def]
-    """Pivot `parent` (n,) towards the minimising tree of r (n,), about `most` times at most; fill g (n,), its ray."""
-    # grow and rises (n,), of `_fill_growth`, follow the tree. absolute: minimum gain of a pivot against the whole mass.
+def _optimise(root, r, parent, grow, rises, graph, max_pivots, absolute, g):  # type: ignore[no-untyped-def]
+    """Pivot `parent` (n,) to the minimising tree of r (n,), by about `max_pivots` at most; fill g (n,), its ray."""
+    # grow and rises (n,), of `_fill_growth`, change with the tree. absolute: minimum gain against the whole mass.
     # First the best pivot at a time, while gains are large against the whole. Sums that were updated often do not
     # resolve small gains far from the root: those are taken in batches with fresh sums and disjoint subtrees.
     n = r.size
@@ -285,18 +285,19 @@ def _optimise(root, r, parent, grow, rises, graph, most, absolute, g):  # type: 
         # Fresh sums after every batch of pivots: updates lose digits where g ranges over many magnitudes.
         _sum_subtrees(root, r, parent, grow, g, order, value, mass)
         done = pivots
-        worth = absolute * max(scale, mass[root])
-        while pivots < min(most, done + _REFRESH):
+        min_gain = absolute * max(scale, mass[root])
+        while pivots < min(max_pivots, done + _REFRESH):
             # A subtree that moves up by a small factor adds that share of `value` to <r, g>. Where it rises it can only
             # move down, which gains `value`; elsewhere only up, which gains the opposite.
-            best, at = worth, np.int64(-1)  # a literal would be a type, for which all that is called is compiled anew
+            # No literal -1: it would be a type of its own, for which all that is called is compiled anew.
+            best, node = min_gain, np.int64(-1)
             for v in range(n):
                 gain = value[v] if rises[v] else -value[v]
                 if gain > best and v != root:
-                    best, at = gain, np.int64(v)
+                    best, node = gain, np.int64(v)
             number += 1
             # No gain is left, or the subtree of the best one cannot move.
-            if at < 0 or not _pivot(at, root, graph, tree, number):
+            if node < 0 or not _pivot(node, root, graph, tree, number):
                 break
             pivots += 1
         if pivots == done:
@@ -308,7 +309,7 @@ def _optimise(root, r, parent, grow, rises, graph, most, absolute, g):  # type: 
                     and gain > _RELATIVE * mass[v]
                     and v != root
                     and abs(stamp[v]) <= fresh
-                    and pivots < most
+                    and pivots < max_pivots
                 ):
                     number += 1
                     pivots += _pivot(v, root, graph, tree, number)
@@ -318,13 +319,13 @@ def _optimise(root, r, parent, grow, rises, graph, most, absolute, g):  # type: 
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _pivot(at, root, graph, tree, number):  # type: ignore[no-untyped-def]
-    """Move the subtree of `at` to where its next constraint is tight; `number` stamps every node whose sums change."""
+def _pivot(node, root, graph, tree, number):  # type: ignore[no-untyped-def]
+    """Move the subtree of `node` to where its next constraint is tight; `number` stamps nodes whose sums change."""
     g, value, mass, order = tree.g, tree.value, tree.mass, tree.order
-    count = _collect_subtree(at, tree, number)
+    count = _collect_subtree(node, tree, number)
     # The edge to the parent is tight one way, so g of the subtree can move only the other way: up where it falls to
-    # `at`, down where it rises. `bound` is the factor up to the first other constraint across the cut.
-    raising = not tree.rises[at]
+    # `node`, down where it rises. `bound` is the factor up to the first other constraint across the cut.
+    raising = not tree.rises[node]
     if graph.factors.shape[0] > 0:
         bound, inner, outer = _tightest_pair(count, raising, graph, tree, number)
         joint = graph.factors[inner, outer]
@@ -334,25 +335,25 @@ def _pivot(at, root, graph, tree, number):  # type: ignore[no-untyped-def]
     if inner < 0:
         return False
     # The old path to the root loses the sums of the subtree before it is scaled; the new path gains them afterwards.
-    _add_along_path(tree.parent[at], root, -value[at], -mass[at], tree, number)
+    _add_along_path(tree.parent[node], root, -value[node], -mass[node], tree, number)
     change = bound if raising else 1.0 / bound
     for i in range(count):
         v = order[i]
         g[v] *= change
         value[v] *= change
         mass[v] *= change
-    all_value, all_mass = value[at], mass[at]
-    # `_hang` reads the sums of `at` first, hence the copies: afterwards `at` is below `inner`.
-    _hang(at, inner, outer, joint, raising, tree)
+    all_value, all_mass = value[node], mass[node]
+    # `_hang` reads the sums of `node` first, hence the copies: afterwards `node` is below `inner`.
+    _hang(node, inner, outer, joint, raising, tree)
     _add_along_path(outer, root, all_value, all_mass, tree, number)
     return True
 
 
 @numba.njit(cache=True, nogil=True)
-def _collect_subtree(at, tree, number):  # type: ignore[no-untyped-def]
-    """Fill `order` with the nodes of the subtree of `at`, and stamp them; return their count."""
+def _collect_subtree(node, tree, number):  # type: ignore[no-untyped-def]
+    """Fill `order` with the nodes of the subtree of `node`, and stamp them; return their count."""
     stack, order = tree.stack, tree.order
-    stack[0], top, count = at, 1, 0
+    stack[0], top, count = node, 1, 0
     while top > 0:
         top -= 1
         v = stack[top]
@@ -380,12 +381,12 @@ def _add_along_path(v, root, value, mass, tree, number):  # type: ignore[no-unty
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def _hang(at, inner, outer, joint, raising, tree):  # type: ignore[no-untyped-def]
-    """Hang the subtree of `at` by its node `inner` at `outer`, over an edge of factor `joint`."""
-    # On the path from `inner` to `at` parent and child change places. The sums below a node of the path are then those
-    # of the whole subtree less those below the node before.
+def _hang(node, inner, outer, joint, raising, tree):  # type: ignore[no-untyped-def]
+    """Hang the subtree of `node` by its node `inner` at `outer`, over an edge of factor `joint`."""
+    # On the path from `inner` to `node` parent and child change places. The sums below a node of the path are then
+    # those of the whole subtree less those below the node before.
     parent, rises, grow, value, mass = tree.parent, tree.rises, tree.grow, tree.value, tree.mass
-    all_value, all_mass = value[at], mass[at]
+    all_value, all_mass = value[node], mass[node]
     v, up, step, rise = inner, outer, joint if raising else 1.0 / joint, raising
     under_value, under_mass = 0.0, 0.0
     while True:
@@ -395,7 +396,7 @@ def _hang(at, inner, outer, joint, raising, tree):  # type: ignore[no-untyped-de
         _unlink(v, parent, tree.child, tree.following, tree.before)
         _link(v, up, parent, tree.child, tree.following, tree.before)
         grow[v], rises[v] = step, rise
-        if v == at:
+        if v == node:
             break
         under_value, under_mass = old_value, old_mass
         # The same edge, seen from its other end.

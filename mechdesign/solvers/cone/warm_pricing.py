@@ -119,9 +119,9 @@ class WarmPricer:
         """The cost of every secret under e^{-d} with rows divided by their sums, smoothed."""
         kernel = np.exp(-self.cone.distance)
         rows = kernel.sum(axis=0)
-        own = (self.cost * kernel).sum(axis=0) / np.where(rows > 0, rows, 1.0)
+        mean_cost = (self.cost * kernel).sum(axis=0) / np.where(rows > 0, rows, 1.0)
         smoothed = self.options.smoothed
-        return np.asarray((1 - smoothed) * own + smoothed * self.smooth(own))
+        return np.asarray((1 - smoothed) * mean_cost + smoothed * self.smooth(mean_cost))
 
     def weight(self, dual: Vector) -> Vector:
         """The unit (n,) in which multipliers are changed."""
@@ -175,14 +175,14 @@ class WarmPricer:
         """Reductions (n,) of `dual` that leave no price negative, and their sum for each report (m,)."""
         m, n = self.cost.shape
         # One row for each block, so that threads never raise the same reduction.
-        parts, own = np.zeros((-(-m // _BLOCK), n)), np.zeros(m)
+        parts, report_sums = np.zeros((-(-m // _BLOCK), n)), np.zeros(m)
 
         def reduce_block(start: int, stop: int) -> None:
             which, part = self.all_reports[start:stop], parts[start // _BLOCK]
-            dual_reductions(self.cost, dual, which, self.cone.graph, self.trees, part, own[start:stop])
+            dual_reductions(self.cost, dual, which, self.cone.graph, self.trees, part, report_sums[start:stop])
 
         in_blocks(reduce_block, m, _BLOCK)
-        return parts.max(axis=0, initial=0.0), own
+        return parts.max(axis=0, initial=0.0), report_sums
 
     def costs_of(self, rays: Vector, reports: Indices) -> Vector:
         return np.asarray(np.einsum("ku,ku->k", rays, self.cost[reports]))
@@ -215,9 +215,9 @@ class WarmPricer:
         for _ in range(options.proof_rounds):
             # Step 1 of `prove` alone: the given multipliers are judged, not improved.
             self._price_fixed(dual, reports)
-            reduction, own = self.reductions(dual)
-            least_own = options.checked_reduction * abs(dual.sum()) / len(own)
-            reports = np.flatnonzero((own > least_own) & (self.trees.core < len(dual)))
+            reduction, report_sums = self.reductions(dual)
+            least_sum = options.checked_reduction * abs(dual.sum()) / len(report_sums)
+            reports = np.flatnonzero((report_sums > least_sum) & (self.trees.core < len(dual)))
             if len(reports) == 0:
                 break
             self.widen(reports)
@@ -235,7 +235,7 @@ class WarmPricer:
                 break
             # Reductions are those of all reports: nothing rests on how alike images are.
             self._copy_to_orbits()
-            reduction, own = self.reductions(dual)
+            reduction, report_sums = self.reductions(dual)
             # Rounded down: the reductions of (4) are then covered exactly.
             admissible = np.nextafter(dual - reduction, -np.inf)
             bound = max(0.0, sum_down(admissible))
@@ -253,8 +253,8 @@ class WarmPricer:
             dual = dual - options.lowered_each_round * self.weight(dual)
             too_narrow = np.zeros(0, np.int64)
             if widen:
-                least_own = options.report_share * gap * bound / len(own)
-                too_narrow = np.flatnonzero((own > least_own) & (self.trees.core < len(dual)))
+                least_sum = options.report_share * gap * bound / len(report_sums)
+                too_narrow = np.flatnonzero((report_sums > least_sum) & (self.trees.core < len(dual)))
                 too_narrow = np.intersect1d(too_narrow, self.priced)
                 self.widen(too_narrow)
             # Step 3: other reports were proved at larger multipliers, so lower ones need no new pricing.

@@ -114,6 +114,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
             f"the curvature rule predicts {attrs['cells_with_excess']} negative of {domain.size} weights"
         )
     if domain.size <= DENSE:
+        # By LU, not Cholesky: the kernel of fast marching is not symmetric.
         factors = scipy.linalg.lu_factor(program.kernel())
         solution = diagnose(problem, scipy.linalg.lu_solve(factors, np.ones(domain.size)))
         variables |= _weight_variables(solution)

@@ -65,6 +65,7 @@ class _EdgeBudget:
         inner = np.full(padded.size, -1, np.int64)
         inner[padded.inner] = np.arange(len(padded.inner))
         tail, head = inner[padded.edges.tail], inner[padded.edges.head]
+        # Edges with an end in the margin claim nothing, because its reports are moved inside.
         self.is_claimed = (tail >= 0) & (head >= 0)  # edges between secrets
         length = padded.edges.length[self.is_claimed]
         self.claim = Edges(tail=tail[self.is_claimed], head=head[self.is_claimed], length=length)
@@ -90,7 +91,7 @@ class _EdgeBudget:
         length = self.lengths(potential)
         self.weights, log_rows = _level_rows(np.exp(-self.padded.distances(length)), self.weights)
         self.slowest, self.began = max(self.slowest, time.monotonic() - self.began), time.monotonic()
-        self._tell(number + 1)
+        self._report(number + 1)
         return log_rows, self.kappa(1.0, length, log_rows)
 
     def largest_factor(self, length: Vector) -> Vector:
@@ -111,15 +112,16 @@ class _EdgeBudget:
                     break
             else:
                 high = min(factor, np.nextafter(1.0, 0.0))
-            self._tell(_OPTIONS.rounds + number + 1)
+            self._report(_OPTIONS.rounds + number + 1)
         return best
 
-    def _tell(self, done: int) -> None:
+    def _report(self, done: int) -> None:
         self.report("edge budgets", done=done, total=_OPTIONS.rounds + _OPTIONS.bisections, unit="steps")
 
 
 def _level_rows(kernel: Vector, weights: Vector) -> tuple[Vector, Vector]:
     """Weights after the updates (1), and the logarithms of their row sums."""
+    # (1): K'1 does not change from update to update.
     columns = kernel.sum(axis=0)
     for _ in range(_OPTIONS.updates):
         weights = weights * (kernel.T @ (1 / (kernel @ weights))) / columns

@@ -43,10 +43,10 @@ class Diagnosis(FrozenRecord):
         worst = int(np.argmin(self.weights))
         counts = {cause: self.cause.count(cause) for cause in CAUSES}
         causes = ", ".join(f"{count} by {cause}" for cause, count in counts.items() if count)
-        at = ", ".join(f"{x:.6g}" for x in self.places[worst])
+        place = ", ".join(f"{x:.6g}" for x in self.places[worst])
         return (
             f"K w = 1 has no solution w >= 0: {len(self.cells)} of {len(self.weights)} weights are negative "
-            f"({causes}), worst {self.weights[worst]:.3g} at ({at}), ring {int(self.ring[worst])} from the border"
+            f"({causes}), worst {self.weights[worst]:.3g} at ({place}), ring {int(self.ring[worst])} from the border"
         )
 
     def as_parameters(self) -> dict[str, Any]:
@@ -60,6 +60,7 @@ class Diagnosis(FrozenRecord):
 
 def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
     """Classify the negative weights of a signed solution (n,) of K w = 1."""
+    # A factorisation leaves errors of about this size where the exact weight is 0.
     cells = np.flatnonzero(weights < -ZERO * weights.max())
     domain, metric = problem.domain, problem.metric
     ring, excess = rings(domain), np.full(domain.size, -np.inf)
@@ -78,6 +79,7 @@ def _near_positive(problem: DesignProblem, excess: NDArray[np.float64]) -> NDArr
     inside = problem.domain.lookup >= 0
     positive = np.zeros(inside.shape, bool)
     positive[inside] = excess > 0
+    # The excess is exact to first order in the cell size, so a neighbour counts too.
     return maximum_filter(positive, size=3, mode="constant")[inside]
 
 
@@ -86,6 +88,7 @@ def rings(domain: Domain) -> NDArray[np.int64]:
     if domain.kind != "grid":
         return np.zeros(domain.size, np.int64)
     inside = np.pad(domain.lookup >= 0, 1)
+    # Padded by one cell outside, so that the edge of the grid counts as the border.
     ring = distance_transform_cdt(inside, metric="chessboard") - 1
     core = ring[(slice(1, -1),) * ring.ndim]
     return core[domain.lookup >= 0].astype(np.int64)

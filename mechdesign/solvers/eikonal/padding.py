@@ -43,26 +43,28 @@ class PaddedProblem:
     def gather(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Columns (n, k) merged into reports (n, n)."""
         merged = np.zeros((len(self.inner), len(self.inner)))
+        # Several places can be moved to one secret, so their columns are added.
         np.add.at(merged.T, self.target, table.T)
         return merged
 
 
-def padding_width(problem: DesignProblem, most: int = MAX_CELLS) -> int:
+def padding_width(problem: DesignProblem, max_width: int = MAX_CELLS) -> int:
     """Cells of the margin of `pad_problem`."""
     domain, level = problem.domain, problem.metric.smallest_level
-    if most == 0 or level is None or domain.cell is None or domain.shape is None:
+    if max_width == 0 or level is None or domain.cell is None or domain.shape is None:
         return 0
-    return min(most, max(1, math.ceil(LEAST_NATS / (level * min(domain.cell)))))
+    return min(max_width, max(1, math.ceil(LEAST_NATS / (level * min(domain.cell)))))
 
 
-def pad_problem(problem: DesignProblem, most: int = MAX_CELLS) -> PaddedProblem:
-    """Extend a grid problem with a smallest level by a margin of at most `most` cells; others by a margin of 0."""
+def pad_problem(problem: DesignProblem, max_width: int = MAX_CELLS) -> PaddedProblem:
+    """Extend a grid problem with a smallest level by a margin of at most max_width cells; others by a margin of 0."""
     domain, metric = problem.domain, problem.metric
-    everyone = np.arange(domain.size)
-    width = padding_width(problem, most)
+    secrets = np.arange(domain.size)
+    width = padding_width(problem, max_width)
     if width == 0:
-        return PaddedProblem(domain=domain, edges=problem.edges, inner=everyone, target=everyone, width=0)
+        return PaddedProblem(domain=domain, edges=problem.edges, inner=secrets, target=secrets, width=0)
     assert domain.origin is not None and domain.shape is not None and domain.cell is not None
+    # Cells of the margin exist everywhere, also beyond masked parts of the border.
     wide = Domain.grid(
         [k + 2 * width for k in domain.shape],
         cell=domain.cell,
@@ -74,5 +76,6 @@ def pad_problem(problem: DesignProblem, most: int = MAX_CELLS) -> PaddedProblem:
     inner = core[domain.lookup >= 0]
     _, target = cKDTree(domain.points).query(wide.points)
     target = np.asarray(target, np.int64)
-    target[inner] = everyone
+    # A place of the domain stays where it is, even if rounding makes another one as near.
+    target[inner] = secrets
     return PaddedProblem(domain=wide, edges=metric.edges(wide), inner=inner, target=target, width=width)

@@ -3,10 +3,10 @@
 Give every edge of the claim a length x_e <= d_e, take a kernel K private for the lengths x, and divide its rows by
 their sums s. Then P(y|u) / P(y|v) <= e^{x_e + |ln s(u) - ln s(v)|} on edge e = (u, v): private as soon as
 
-    x_e + |ln s(u) - ln s(v)| <= d_e     on every edge.
+    x_e + |ln s(u) - ln s(v)| <= d_e     on every edge.                                                              (1)
 
 The lengths pay for the division edge by edge; a global scaling would pay for the worst edge everywhere. They follow a
-potential, x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|). Shorter lengths change the sums a little, so the
+potential, x_e = max(0.3 d_e, d_e - |potential(u) - potential(v)|) (2). Shorter lengths change the sums a little, so the
 potential moves part of the way to ln s until kappa, the largest ratio of log-ratio to claimed length, is 1.
 Source: ours.
 """
@@ -35,6 +35,7 @@ def used_slack(claim: Edges, potential: Vector) -> Vector:
 
 def remaining_length(claim: Edges, potential: Vector, slack: float) -> Vector:
     """Lengths (c,) in nats, less the potential differences and a slack in nats."""
+    # (2): without a smallest length an edge of 0 would make its ends equal.
     return np.maximum(claim.length - used_slack(claim, potential) - slack, _LEAST_LENGTH * claim.length)
 
 

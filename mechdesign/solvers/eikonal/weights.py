@@ -44,18 +44,21 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> SolveResult:
     late, stopped, report = False, "", reporter(targets.on_progress)
     require_memory(size, size, tables=8, what="the weight system")
     kernel = program.kernel()
-    own_cost = (problem.weighted_loss * kernel).sum(axis=0)
-    with warnings.catch_warnings():  # a singular system gives NaN weights, and the fallback
+    weight_cost = (problem.weighted_loss * kernel).sum(axis=0)
+    # A singular system gives NaN weights, and the fallback.
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
         factors = scipy.linalg.lu_factor(kernel)
     weights = scipy.linalg.lu_solve(factors, np.ones(size))
-    own_dual = scipy.linalg.lu_solve(factors, own_cost, trans=1)
+    # K' lambda = cost: the multipliers of the row sums, if all weights are positive.
+    system_dual = scipy.linalg.lu_solve(factors, weight_cost, trans=1)
     if weights.min() >= -ZERO * weights.max():
-        table, dual = kernel * np.maximum(weights, 0.0), own_dual
+        table, dual = kernel * np.maximum(weights, 0.0), system_dual
         parameters: dict[str, Any] = {"remedy": "none", "negative_weights": 0}
     else:
         diagnosis = diagnose(problem, weights)
         ends = started + TABLE_ENDS * targets.time_limit
+        # Ctrl-C in the fallback leaves it at once: a second call without time takes the first remedy as it is.
         fallback = interrupts.interruptible(lambda: _fallback(problem, ends, report), None)
         if fallback is None:
             fallback, stopped = _fallback(problem, -math.inf, report), "interrupt"
@@ -64,9 +67,10 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> SolveResult:
     interrupts.hold()
     report("repair", done=size, total=size, unit="steps")
     mass = repair(table, problem.edges, problem.weighted_loss, kernel)
-    if stopped:  # Ctrl-C ends the design, and not its table alone
+    # Ctrl-C ends the design, not its table alone: no time is left for a bound.
+    if stopped:
         targets = replace(targets, time_limit=0.0)
-    duals = (own_dual,) if dual is own_dual else (own_dual, dual)
+    duals = (system_dual,) if dual is system_dual else (system_dual, dual)
     bound = optimal_lower_bound(problem, duals, mass=mass, targets=targets, started=started)
     return SolveResult(
         mass=mass,
@@ -111,6 +115,7 @@ def _solve_padded_program(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
     """Table (n, n) and multipliers (n,) of the linear program; None where time ended it."""
     n = problem.domain.size
+    # The last column is the constant report: with it the program is feasible whatever the kernels are.
     kernel = np.hstack([np.exp(-padded.distances(padded.edges.length)), np.ones((n, 1))])
     target = np.append(padded.target, problem.best_constant)
     program = LinearProgram(
@@ -124,6 +129,7 @@ def _solve_padded_program(
     try:
         solution = solve_linear_program(program, time_limit=max(time_limit, _LEAST_TIME))
     except SolverError:
+        # HiGHS reports no point both when it fails and when time ends.
         if time.monotonic() - started < time_limit:
             raise
         return None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from mechdesign.solvers.interior_point import Point, Vector, follow
+from mechdesign.solvers.interior_point import Point, Vector, run_predictor_corrector
 from mechdesign.solvers.result import Stop
 
 
@@ -26,7 +26,7 @@ class DenseOptions:
 
     steps: int = 60
     way: float = 0.995  # share of the way to the boundary; usual in the literature
-    least: float = 1e-16  # product x z, in mean costs
+    smallest_product: float = 1e-16  # x z, in mean costs
     exact: float = 1e-9  # error of a row sum
     ridge: float = 1e-14  # relative increase of the diagonal
     higher: float = 100.0  # factor on it where rounding spoils the factor
@@ -37,7 +37,7 @@ _OPTIONS = DenseOptions()
 
 
 class Weighed(NamedTuple):
-    """Weights x (k,) >= 0, multipliers (n,), the objective, and why the method ended (`interior_point.follow`)."""
+    """Weights x (k,) >= 0, multipliers (n,), the objective, and why the method ended (`run_predictor_corrector`)."""
 
     x: Vector
     dual: Vector
@@ -57,29 +57,32 @@ class _DenseSystem:
 
     def sums(self, x: Vector) -> Vector:
         k, n = self.columns.shape
-        own = x[:k] @ self.columns
-        return np.asarray(own if self.box is None else own + x[k : k + n] - x[k + n :])
+        sums = x[:k] @ self.columns
+        # x holds the weights, then p, then q.
+        return np.asarray(sums if self.box is None else sums + x[k : k + n] - x[k + n :])
 
     def prices(self, dual: Vector) -> Vector:
-        own = self.columns @ dual
-        return np.asarray(own if self.box is None else np.concatenate([own, dual, -dual]))
+        prices = self.columns @ dual
+        return np.asarray(prices if self.box is None else np.concatenate([prices, dual, -dual]))
 
-    def lacking(self, at: Point) -> Vector:
-        return 1 - self.sums(at.x)
+    def lacking(self, point: Point) -> Vector:
+        return 1 - self.sums(point.x)
 
-    def error(self, at: Point, lacking: Vector, wrong: Vector) -> float:
-        near = self.tolerance * abs(float(self.cost @ at.x))
-        gap = max(float(at.x @ at.z), float(np.abs(wrong * at.x).sum()))
-        return max(gap / near, float(np.abs(lacking).max()) / _OPTIONS.exact)
+    def error(self, point: Point, lacking: Vector, wrong: Vector) -> float:
+        accepted = self.tolerance * abs(float(self.cost @ point.x))
+        gap = max(float(point.x @ point.z), float(np.abs(wrong * point.x).sum()))
+        return max(gap / accepted, float(np.abs(lacking).max()) / _OPTIONS.exact)
 
     def factor(self, scale: Vector) -> None:
         k, n = self.columns.shape
         np.multiply(self.columns, np.sqrt(scale[:k])[:, None], out=self._scaled)
         normal = blas.dsyrk(1.0, self._scaled.T, lower=1)
         diagonal = np.diag_indices(n)
+        # p and q each add a multiple of the identity to A diag(scale) A'.
         if self.box is not None:
             normal[diagonal] += scale[k : k + n] + scale[k + n :]
         self._scale, self._unit = scale, 1 / np.sqrt(normal[diagonal])
+        # Scaled to a diagonal of 1, so that the relative ridge is the same for every row.
         normal *= self._unit[:, None] * self._unit
         lift = _OPTIONS.ridge
         while True:
@@ -93,6 +96,7 @@ class _DenseSystem:
 
     def solve(self, right: Vector) -> Vector:
         solution = self._solve(right)
+        # A box adds to the diagonal, so one solution is enough; free multipliers need refinement.
         for _ in range(_OPTIONS.solutions - 1 if self.box is None else 0):
             solution += self._solve(right - self.sums(self._scale * self.prices(solution)))
         return solution
@@ -113,14 +117,19 @@ def weigh(
     """The cheapest weights of columns (k, n) at costs (k,); the best point met if time or rounding ends the method."""
     system = _DenseSystem(columns, cost, box, tolerance)
 
-    def tell(number: int, at: Point) -> None:
+    def report_step(number: int, point: Point) -> None:
         if on_step is not None:
-            on_step(number, float(system.cost @ at.x) * system.unit, float(at.dual.sum()) * system.unit)
+            on_step(number, float(system.cost @ point.x) * system.unit, float(point.dual.sum()) * system.unit)
 
-    at = _start(system)
     options = _OPTIONS
-    best, stopped = follow(
-        system, at, steps=options.steps, way=options.way, least=options.least, deadline=deadline, on_step=tell
+    best, stopped = run_predictor_corrector(
+        system,
+        _start(system),
+        steps=options.steps,
+        way=options.way,
+        smallest_product=options.smallest_product,
+        deadline=deadline,
+        on_step=report_step,
     )
     value = float(system.cost @ best.x) * system.unit
     return Weighed(best.x[: len(cost)], best.dual * system.unit, value, stopped)
@@ -133,5 +142,6 @@ def _start(system: _DenseSystem) -> Point:
     dual = system.solve(system.sums(system.cost))
     z = system.cost - system.prices(dual)
     x, z = x + max(-1.5 * x.min(), 0.0), z + max(-1.5 * z.min(), 0.0)
+    # Mehrotra's second lift keeps both away from 0.
     product = x @ z
     return Point(x + 0.5 * product / z.sum(), dual, z + 0.5 * product / x.sum())

@@ -1,7 +1,6 @@
 """The whole linear program of a coupled program, with variables and rows scaled for a solver.
 
-P(y|u) = q(u, y) e^{-E(u, y)} with E = min(D, cap) and D(u, y) the distance from the anchor of report y. The objective
-is in units of that of the best constant report.
+P(y|u) = q(u, y) e^{-E(u, y)},    E = min(D, cap),    D(u, y) the distance from the anchor of report y          (1)
 """
 
 from __future__ import annotations
@@ -63,13 +62,15 @@ def assemble_whole(
     cap: float,  # nats
     unit: float,  # of the objective and of t, in loss units
 ) -> WholeProgram:
-    """Minimise <cost, P> + t over private tables with side rows; t is the last variable, if a row has a share."""
+    """Minimise <cost, P> + t over private tables with side rows; t is the last variable, if a row has s > 0."""
     n, m = cost.shape
+    # Tolerances of solvers are absolute: objectives are near n, a cost of about 1 a secret.
     scale = n / unit
+    # (1): uncapped kernels of far reports would be smaller than a tolerance.
     capped = np.minimum(distance, cap)
     kernel = np.exp(-capped).T.copy()
-    shared = bool((rows.epigraph_coefficient > 0).any())
-    width = n * m + shared
+    has_t = bool((rows.epigraph_coefficient > 0).any())
+    width = n * m + has_t
     flat = np.arange(n * m)
     sums = sp.csr_array((kernel.ravel(), (flat // m, flat)), shape=(n, width))
     row_scale = np.where(rows.epigraph_coefficient > 0, rows.epigraph_coefficient * unit, np.abs(rows.limit))
@@ -77,15 +78,16 @@ def assemble_whole(
     largest = abs(rows.matrix).max(axis=1).toarray().ravel() if rows.size else np.zeros(0)
     row_scale = np.where(row_scale > 0, row_scale, np.where(largest > 0, largest, 1.0))
     side = sp.csr_array(sp.diags_array(1 / row_scale) @ rows.matrix @ sp.diags_array(kernel.ravel()))
-    if shared:
+    if has_t:
+        # t is in units of `unit`, as the objective.
         side = sp.hstack([side, sp.csr_array((-rows.epigraph_coefficient * unit / row_scale)[:, None])], format="csr")
     matrix = sp.csr_array(sp.vstack([sums, side, _cone(problem, capped, width)], format="csr"))
-    below = matrix.shape[0] - n - rows.size
+    cone_size = matrix.shape[0] - n - rows.size
     program = LinearProgram(
-        cost=np.r_[(cost * kernel).ravel() * scale, np.full(int(shared), unit * scale)],
+        cost=np.r_[(cost * kernel).ravel() * scale, np.full(int(has_t), unit * scale)],
         matrix=matrix,
-        row_lower=np.r_[np.ones(n), np.full(rows.size + below, -np.inf)],
-        row_upper=np.r_[np.ones(n), rows.limit / row_scale, np.zeros(below)],
+        row_lower=np.r_[np.ones(n), np.full(rows.size + cone_size, -np.inf)],
+        row_upper=np.r_[np.ones(n), rows.limit / row_scale, np.zeros(cone_size)],
         linking=n + rows.size,
     )
     return WholeProgram(program=program, kernel=kernel, scale=scale, row_scale=row_scale)
@@ -95,6 +97,8 @@ def _cone(problem: DesignProblem, capped: NDArray[np.float64], width: int) -> sp
     """q(u, y) <= e^k q(v, y) with k = d_e - E(v, y) + E(u, y)."""
     m = problem.reports.size
     tail, head, length = problem.edges.both_ways()
+    # (1) inserted into P(u, y) <= e^d P(v, y). k is never negative but for rounding, since D is 1-Lipschitz.
     slack = np.maximum(length - capped[:, head] + capped[:, tail], 0.0)
+    # Rows that are left out need not hold: the repair makes the table private.
     report, edge = np.nonzero(slack < LOOSE)
     return cone_rows(slack[report, edge], tail[edge] * m + report, head[edge] * m + report, width)

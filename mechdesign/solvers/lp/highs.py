@@ -27,8 +27,8 @@ _STATUS = {
     highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
 }
 _DROPPED = 1e-9  # entries of a matrix up to which HiGHS drops them, with a warning
-_SMALL = 1e-12  # of a column, below which HiGHS may drop an entry: the least that it takes
-_INFEASIBLE = 1e-7  # below zero; a basis whose point is further off is not the one that HiGHS stands on
+_SMALL = 1e-12  # of a column, below which HiGHS may drop an entry: the smallest value that the option accepts
+_INFEASIBLE = 1e-7  # below zero; a point further off was solved from another basis than that of HiGHS
 _VERTEX: dict[str, Any] = {"output_flag": False, "solver": "simplex", "threads": 1}
 _FEASIBLE = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
 # A tolerance, a strategy (1 dual, 4 primal) and presolve, one after another until one ends at an optimal vertex.
@@ -93,6 +93,7 @@ class ColumnMaster:
 
     def add(self, columns: NDArray[np.float64], cost: NDArray[np.float64]) -> None:
         """Add columns (k, rows) with their costs (k,)."""
+        # Rays range over many magnitudes; divided by their sums, all columns are alike to absolute tolerances.
         total = columns[:, : self._linking].sum(axis=1)
         total[total == 0] = 1.0
         scaled, k = columns / total[:, None], len(cost)
@@ -109,19 +110,22 @@ class ColumnMaster:
 
     def solve(self, time_limit: float, *, interior: float | None = None) -> LinearSolution:
         """The optimal vertex; or the centre of the optima to a relative tolerance `interior`, by interior points."""
+        # HiGHS counts its time over all runs; 1e18 stands for infinity, which the option does not accept.
         ends = min(self._solver.getRunTime() + time_limit, 1e18)
         if interior is not None:
             self._solver.clearSolver()
             _set(self._solver, {**_CENTRAL, "ipm_optimality_tolerance": max(interior, 1e-12), "time_limit": ends})
             self._solver.run()
+            # Without crossover there is no basis for the next simplex run to start from.
             self._solver.setOptionValue("solver", "simplex")
             self._first = True
             return self._solution()
-        most = _ITERATIONS * len(self._right)
+        max_iterations = _ITERATIONS * len(self._right)
         for trial in _TRIALS:
-            options = {**trial, "time_limit": ends, "simplex_iteration_limit": most}
+            options = {**trial, "time_limit": ends, "simplex_iteration_limit": max_iterations}
             if trial is not _TRIALS[0]:
                 self._solver.clearSolver()
+            # New columns leave the last vertex primal feasible.
             elif not self._first:
                 options["simplex_strategy"] = _PRIMAL
             _set(self._solver, options)
@@ -202,11 +206,13 @@ def _set(solver: Any, options: dict[str, Any]) -> None:
 
 def _pass(solver: Any, program: LinearProgram) -> None:
     status = solver.passModel(_model(program))
-    if status != highspy.HighsStatus.kOk:  # a warning is an error here
+    # A warning is an error here: it can mean that the model was changed.
+    if status != highspy.HighsStatus.kOk:
         raise SolverError("HiGHS refused the model", field="program", value=str(status))
 
 
 def _model(program: LinearProgram) -> Any:
+    # Entries that HiGHS would drop with a warning, which `_pass` treats as an error.
     matrix = program.matrix.copy()
     matrix.data[np.abs(matrix.data) <= _DROPPED] = 0.0
     matrix.eliminate_zeros()

@@ -26,6 +26,7 @@ def cone_rows(
     slack: NDArray[np.float64], lower: NDArray[np.int64], upper: NDArray[np.int64], width: int
 ) -> sp.csr_array:
     """The rows (c, width) of q[lower] - e^slack q[upper] <= 0, with e^{-slack/2} and e^{slack/2} on the two sides."""
+    # e^{slack} up to e^34 on one side would leave the range that solvers scale well.
     rows = np.tile(np.arange(len(slack)), 2)
     entries = np.r_[np.exp(-slack / 2), -np.exp(slack / 2)]
     return sp.csr_array((entries, (rows, np.r_[lower, upper])), shape=(len(slack), width))

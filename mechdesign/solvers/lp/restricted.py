@@ -1,10 +1,13 @@
 """The restricted program: the optimal program over tables that follow the eikonal profile except across cuts.
 
 D(u, y) is the distance from the anchor of report y. Cuts split the shortest-path tree of y into components, with one
-variable q each. P(y|u) = q(component of u) e^{-D(u, y)} is eikonal inside a component, hence private. Constraints
-remain between components a and b:
+variable q each. Inside a component the table is eikonal, hence private:
 
-    q_a <= e^{k_ab} q_b,    k_ab = min over edges (u, v), u in a, v in b, of  d_uv - D(v, y) + D(u, y)  >= 0.
+    P(y|u) = q(component of u) e^{-D(u, y)}.                                                                        (1)
+
+Constraints remain between components a and b:
+
+    q_a <= e^{k_ab} q_b,    k_ab = min over edges (u, v), u in a, v in b, of  d_uv - D(v, y) + D(u, y)  >= 0.       (2)
 
 With all nodes cut this is the whole program, in variables that never see e^{d} at full range. Without cuts it is the
 eikonal weight system. Any cuts give private tables, hence an upper bound. A constant report keeps it feasible.
@@ -48,6 +51,7 @@ class RestrictedProgram:
         m, n = self.component.shape
         table = np.empty((n, m))
         for y in range(m):
+            # Equation (1).
             table[:, y] = x[self.first[y] + self.component[y]] * np.exp(-self.distance[y])
         table[:, self.constant] += x[-1]
         return table
@@ -77,6 +81,7 @@ def restrict(
         count = len(block_cost)
         crossings = _crossings(component[y], distance[y], tail, head, length, count, pairs, slacks)
         pair, k = pairs[:crossings], slacks[:crossings].copy()
+        # With every node its own component no pair of components occurs twice.
         if count < n:
             pair, k = _tightest(pair, k)
         sizes[y], rows[y] = count, len(k)
@@ -114,6 +119,7 @@ def _components(parent, distance, cut, cost, component):  # type: ignore[no-unty
     head, total = np.empty(count), np.zeros(count)
     for v in range(n):
         steps, u = 0, v
+        # Up the tree to the first node whose component is known, then back along the same path.
         while component[u] < 0:
             path[steps] = u
             steps += 1
@@ -134,6 +140,7 @@ def _crossings(component, distance, tail, head, length, count, pair, slack):  # 
         a, b = component[tail[e]], component[head[e]]
         if a != b:
             pair[crossings] = a * count + b
+            # (2); below 0 by rounding only, because D is 1-Lipschitz.
             slack[crossings] = max(length[e] - distance[head[e]] + distance[tail[e]], 0.0)
             crossings += 1
     return crossings
