@@ -23,8 +23,8 @@ class Obligation(NamedTuple):
 
 OBLIGATIONS = {
     "file-bounds": Obligation(
-        "The file is regular. It has at most 64 arrays of at most two axes, all values are in it, it inflates to at most 1,100"
-        " times its size, it has no text of variable length, and it fits in memory.",
+        "The file is regular and fits in memory. It has at most 64 arrays of at most two axes, with all their values. It"
+        " inflates to at most 1,100 times its size, and has no text of variable length.",
         ("base/files.py", "mechanism/storage.py"),
     ),
     "file-schema": Obligation(
@@ -78,7 +78,7 @@ OBLIGATIONS = {
     ),
     "figures-recomputed": Obligation(
         "Loss, objective, scale and effective epsilon are recomputed. A lower bound follows from its multipliers and does not"
-        " exceed what it bounds. A figure that cannot be recomputed is not printed.",
+        " exceed the figure that it bounds. A figure that cannot be recomputed is not printed.",
         ("verification/verify.py",),
     ),
     "proved-before-drawing": Obligation(
@@ -116,7 +116,7 @@ OBLIGATIONS = {
         ("sessions/ledger.py", "base/lock.py"),
     ),
     "session-limit": Obligation(
-        "No window of a session costs more than its limit on any transcript. Rules and times depend only on what was released.",
+        "No window of a session costs more than its limit on any transcript. Rules and times depend only on released values.",
         ("sessions/rules.py", "sessions/windows.py", "sessions/advance.py", "sessions/session.py"),
     ),
     "session-paid-first": Obligation(
@@ -135,8 +135,8 @@ OBLIGATIONS = {
     ),
     "page-proof": Obligation(
         "A page turns green only for the table that it carries. Row sums, inequalities, gradients and repeated figures are"
-        " checked in the browser, which composes its sentences itself. It lists what it takes as given: integrals of a level,"
-        " that the level is above the levels at corners, coordinates, lower bounds.",
+        " checked in the browser, which composes its sentences itself. It takes as given, and lists, integrals of a level,"
+        " that the level is above the levels at corners, coordinates, and lower bounds.",
         ("web/browser/proof/prove.js",),
     ),
     "client-draws": Obligation(
@@ -162,9 +162,9 @@ OBLIGATIONS = {
         ("web/device/client.mjs",),
     ),
     "exported-table": Obligation(
-        "A table that `verify_table.py` proves satisfies the sentences that it prints. Trusted: coordinates and unit, integrals"
-        " of a level below its largest, that a varying level is nowhere below the interpolant of its corners, neighbours around"
-        " masked cells, and edge lists that are the claim.",
+        "A table that `verify_table.py` proves satisfies the sentences that it prints. It trusts coordinates and unit, integrals"
+        " of a level below its largest, and edge lists that are the claim. It trusts the neighbours around masked cells, and"
+        " that a varying level is nowhere below the interpolant of its corners.",
         ("verification/verify_table.py",),
     ),
     "caps": Obligation(

@@ -242,6 +242,16 @@ def test_mutants_are_true_or_refused(files: Path, name: str) -> None:
     assert ends["refused"] > 5
 
 
+@pytest.mark.obligation("session-design")
+def test_rule_that_understates_its_cost_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rule bounds its windows by nothing, and a transcript costs more."""
+    given = design_with_rule("clock")
+    monkeypatch.setattr(type(given.rule), "worst", lambda *_: Fraction(0))
+    found = md.verify(given)
+    assert not found.certified
+    assert any("which the rule bounds by 0" in reason for reason in found.reasons)
+
+
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("name", NAMES)
 def test_many_more_mutants_are_true_or_refused(files: Path, name: str) -> None:

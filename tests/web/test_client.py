@@ -6,9 +6,12 @@ import base64
 import json
 import random
 import stat
+from bisect import bisect_right
 from collections.abc import Callable
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -46,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     return of
 
 
-def drawn_in_node(folder: Path, stream: Stream, reports: int) -> Any:
+def drawn_in_node(folder: Path, stream: Stream | SimpleNamespace, reports: int) -> Any:
     (folder.parent / "bits").write_bytes(stream.content)
     script = f"const bits = new Uint8Array(readFileSync('bits'));\n{DRAWN}"
     return run(folder, f"{OPEN}{script}console.log(JSON.stringify(await drawn(all, table, bits, {reports})));")
@@ -72,6 +75,16 @@ def test_reports_are_those_of_python_on_the_same_bits(folder, name, reports, mon
     expected = drawn_in_python(name, stream, reports, monkeypatch)
     assert len(set(expected)) > 2
     assert drawn_in_node(folder(name), stream, reports) == expected
+
+
+@pytest.mark.obligation("client-draws")
+def test_reports_change_at_ends_of_masses(folder) -> None:
+    """The last word of a report and the first of the next one, for every report of every cell."""
+    ends = [list(accumulate(row)) for row in sampler("park").rows.mass.tolist()]
+    asked = [(row, row[y] - back) for y in range(len(ends[0]) - 1) for back in (1, 0) for row in ends]
+    words = SimpleNamespace(content=b"".join((4 * x).to_bytes(8, "little") for _, x in asked))
+    expected = [bisect_right(row, x) for row, x in asked]
+    assert drawn_in_node(folder("park"), words, len(asked)) == expected
 
 
 @pytest.mark.parametrize(

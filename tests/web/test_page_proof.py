@@ -485,6 +485,7 @@ def test_a_boundary_is_exact(tmp_path):
     assert in_node(tmp_path, text) == [False, True]
 
 
+@pytest.mark.obligation("page-proof")
 def test_large_tables_are_proved_in_part_and_say_so(tmp_path, monkeypatch):
     monkeypatch.setattr(carried, "MOST_MASSES", 6 * 9)
     texts = texts_of(exportable("plane"))
