@@ -7,7 +7,7 @@ from typing import Any
 import lazy_loader
 
 _attached, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-# Of the core, beside the names at the top.
+# Public modules of the core.
 _PARTS = (
     "baselines",
     "extend",
@@ -32,26 +32,30 @@ def __getattr__(name: str) -> Any:
 
 
 def _unknown(name: str) -> AttributeError:
-    """The error for a name that is nowhere, with those that come close to it."""
+    """The error for an unknown name, with similar ones."""
     from difflib import get_close_matches
 
     from mechdesign.base.registry import capabilities
     from mechdesign.errors import UnknownNameError
 
     meant = {"problem": "md.DesignProblem", "metrics": "md.Euclidean", "mechanism": "md.solve", "area": "md.geo.Area"}
-    known = {f"md.{one}": one for one in __all__}
+    known = {f"md.{short}": short for short in __all__}
     parts = [*_PARTS, *capabilities()]
     if "pictures" not in capabilities():
         parts.remove("plot")
     for part in parts:
-        known |= {f"md.{part}.{one}": one for one in import_module(f"{__name__}.{part}").__all__}
-    plain = {full: one.lower() for full, one in known.items()}
-    close = [meant[name.lower()]] if name.lower() in meant else []
-    close += [full for full, one in plain.items() if one == name.lower() and full not in close]
-    near = get_close_matches(name.lower(), plain.values(), n=3, cutoff=0.75)
-    close += [full for full, one in plain.items() if one in near and full not in close]
-    close += [full for full, one in plain.items() if name.lower() in one.split("_") and full not in close]
+        known |= {f"md.{part}.{short}": short for short in import_module(f"{__name__}.{part}").__all__}
+    plain = {full: short.lower() for full, short in known.items()}
+    suggestions = [meant[name.lower()]] if name.lower() in meant else []
+    suggestions += [full for full, short in plain.items() if short == name.lower() and full not in suggestions]
+    similar = get_close_matches(name.lower(), plain.values(), n=3, cutoff=0.75)
+    suggestions += [full for full, short in plain.items() if short in similar and full not in suggestions]
+    suggestions += [
+        full for full, short in plain.items() if name.lower() in short.split("_") and full not in suggestions
+    ]
     remedy = (
-        f"is it {', '.join(close[:4])}?" if close else "dir(mechdesign) lists the names, and those of md.geo its own"
+        f"is it {', '.join(suggestions[:4])}?"
+        if suggestions
+        else "dir(mechdesign) lists the names, and those of md.geo its own"
     )
     return UnknownNameError(f"module {__name__!r} has no attribute {name!r}", field=name, remedy=remedy)

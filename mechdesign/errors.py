@@ -47,12 +47,12 @@ class MechdesignError(Exception):
         return f"{about}{self.message}{suffix}{advice}"
 
     @staticmethod
-    def _shorten(text: str, most: int) -> str:
-        """A text of at most `most` characters: the start and the end of a longer one."""
-        if len(text) <= most:
+    def _shorten(text: str, limit: int) -> str:
+        """The text, or the start and the end of a longer one, in `limit` characters."""
+        if len(text) <= limit:
             return text
-        end = most // 4
-        return f"{text[: most - end - 3]}...{text[-end:]}"
+        end = limit // 4
+        return f"{text[: limit - end - 3]}...{text[-end:]}"
 
     def as_dict(self) -> dict[str, str | None]:
         """The JSON form: kind, field, value, message; the remedy ends the message."""

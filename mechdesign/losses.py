@@ -1,4 +1,4 @@
-"""Losses: what a report costs, of a place or of a number that is asked of it."""
+"""Losses: the cost of a report of a place, or of an answer to a query about it."""
 
 from mechdesign.problem.losses import LOSSES, Distance, Loss, SquaredDistance, TableLoss, ZeroOne, named_loss
 from mechdesign.problem.problem import query_problem

@@ -16,7 +16,7 @@ __all__ = ["diagnosis", "load", "mechanism", "save", "sweep"]
 
 class _Functions(ModuleType):
     def __call__(self, *args: object, **keywords: object) -> NoReturn:
-        """Raises: InputError: a picture is drawn by one of the functions."""
+        """Raise an InputError that names the functions."""
         raise InputError(
             "is a module of functions",
             field="plot",

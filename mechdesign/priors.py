@@ -1,4 +1,4 @@
-"""Priors: the probability of each secret, for which losses are expected."""
+"""Priors: the probability of each secret, by which losses are averaged."""
 
 from mechdesign.problem.cell_amounts import from_density
 from mechdesign.problem.priors import proportional, uniform

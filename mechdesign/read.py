@@ -1,4 +1,4 @@
-"""Readers: what a problem is made of, from files of the designer."""
+"""Readers of the designer's files: places, rasters and tables."""
 
 from mechdesign.problem.places import read_places as places
 from mechdesign.problem.rasters import read_raster as raster

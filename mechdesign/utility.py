@@ -1,4 +1,4 @@
-"""What a mechanism is worth: its loss, what an adversary learns, distances of distributions. Nothing is printed."""
+"""Utility of a mechanism: its loss, the error of an adversary, and distances between distributions."""
 
 from mechdesign.evaluation.adversary import AdversaryError, adversary_error
 from mechdesign.evaluation.loss import expected_distance, mechanism_loss

@@ -21,8 +21,8 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
     shown = str(target).encode(errors="backslashreplace").decode()
     try:
         str(target).encode()
-        exists = _is_replaced(target)
-        _temporary(target).unlink()
+        exists = _exists_as_file(target)
+        _temporary_file(target).unlink()
     except (FileNotFoundError, NotADirectoryError) as error:
         raise InputError("no such folder", field="output", value=target.parent, remedy="create it first") from error
     except (OSError, ValueError) as error:  # a name that is too long, not UTF-8, or holds a zero byte
@@ -34,14 +34,13 @@ def check_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
-def _temporary(target: Path) -> Path:
-    """A new file beside the target."""
+def _temporary_file(target: Path) -> Path:
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     os.close(handle)
     return Path(name)
 
 
-def _is_replaced(target: Path) -> bool:
+def _exists_as_file(target: Path) -> bool:
     """True if the target is an existing regular file; refuses folders, links and devices."""
     try:
         kind = target.lstat().st_mode
@@ -60,8 +59,8 @@ def write_atomically(target: Path, write: Callable[[Path], object], *, mode: int
     """Call `write(temporary path)` and rename the result to `target`; mode: its permissions, from the start."""
     temporary = None
     try:
-        _is_replaced(target)
-        temporary = _temporary(target)
+        _exists_as_file(target)
+        temporary = _temporary_file(target)
         write(temporary)
         # The content reaches the disk before the name does: a crash leaves the old file or the new one.
         with temporary.open("rb+") as stream:
@@ -71,7 +70,7 @@ def write_atomically(target: Path, write: Callable[[Path], object], *, mode: int
         os.umask(umask)
         temporary.chmod(0o666 & ~umask if mode is None else mode)
         # Again: the target may have become a folder or a link meanwhile.
-        _is_replaced(target)
+        _exists_as_file(target)
         temporary.replace(target)
         _sync_folder(target.parent)
     except OSError as error:

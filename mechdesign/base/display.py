@@ -1,4 +1,4 @@
-"""How an object looks at the prompt and on pages: the class and up to four facts, a line each."""
+"""Objects as text and as HTML: the class and up to four facts, a line each."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class ReprMixin:
 
     def __repr__(self) -> str:
         lines = [(name, brief(value)) for name, value in self.repr_fields().items()]
+        # The last line takes all further facts.
         if len(lines) > _LINES:
             (name, words), *others = lines[_LINES - 1 :]
             lines[_LINES - 1 :] = [(name, ", ".join([words, *(" ".join(other) for other in others)]))]
-        wide = max((len(name) for name, _ in lines), default=0)
-        return "\n".join([type(self).__name__, *(f"  {n:<{wide}}  {_cut(v, _WIDTH - wide)}" for n, v in lines)])
+        width = max((len(name) for name, _ in lines), default=0)
+        return "\n".join([type(self).__name__, *(f"  {n:<{width}}  {_cut(v, _WIDTH - width)}" for n, v in lines)])
 
     def _repr_html_(self) -> str:
         rows = (
@@ -63,8 +64,8 @@ def brief(value: object) -> str:
         return _cut(f"{type(value).__name__}({inner})" if inner else type(value).__name__, _WIDTH - 16)
     if isinstance(value, np.ndarray):
         shape = " x ".join(map(str, value.shape)) or "1"
-        ranged = value.size > 0 and value.dtype.kind in "iuf"
-        return f"{shape} {value.dtype}" + (f", {value.min():.6g} to {value.max():.6g}" if ranged else "")
+        has_range = value.size > 0 and value.dtype.kind in "iuf"
+        return f"{shape} {value.dtype}" + (f", {value.min():.6g} to {value.max():.6g}" if has_range else "")
     if hasattr(value, "sizes") and hasattr(value, "attrs"):
         return f"{type(value).__name__}, " + ", ".join(f"{name} {size}" for name, size in value.sizes.items())
     if isinstance(value, Mapping):

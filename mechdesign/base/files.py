@@ -1,4 +1,4 @@
-"""Untrusted files, checked to be regular before and after opening, and bounded in size; and files of the designer's."""
+"""Readers of files: untrusted ones are checked to be regular and bounded in size, those of the designer are not."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import BinaryIO
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import FileFormatError, MechdesignError
 
+# O_NONBLOCK: without it, opening a FIFO waits for a writer.
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -27,14 +28,16 @@ def open_regular(path: str | Path, *, field: str, remedy: str) -> BinaryIO:
             raise path_error("is a folder, not a file" if stat.S_ISDIR(mode) else "is not a regular file")
 
     try:
+        # Before opening, since opening a device may act on it; and after it, since the name may lead elsewhere by then.
         check(source.stat().st_mode)
-        with ExitStack() as opened:
-            stream = opened.enter_context(os.fdopen(os.open(source, _FLAGS), "rb"))
+        with ExitStack() as stack:
+            stream = stack.enter_context(os.fdopen(os.open(source, _FLAGS), "rb"))
             status = os.fstat(stream.fileno())
             check(status.st_mode)
             if status.st_size == 0 and os.read(stream.fileno(), 1):
                 raise path_error("has content although its size is reported as 0")
-            opened.pop_all()
+            # No check failed: leave the stream open for the caller.
+            stack.pop_all()
     except FileFormatError:
         raise
     except (FileNotFoundError, NotADirectoryError, ValueError) as error:  # ValueError: a zero byte in the name
@@ -49,6 +52,7 @@ def read_bytes(stream: BinaryIO, source: Path, *, field: str, limit: int, expans
     size = os.fstat(stream.fileno()).st_size
     if size <= limit:
         require_bytes(size * expansion, what="reading the file", field=field, value=source)
+        # One byte more than the size shows a file that has grown since.
         content = stream.read(size + 1)
     if size > limit or len(content) > size:
         raise FileFormatError(f"is too large: more than {min(size, limit)} bytes", field=field, value=source)

@@ -15,10 +15,10 @@ from mechdesign.base.units import METRES, plural_unit
 TIMES = "\N{MULTIPLICATION SIGN}"
 DIGITS = 4  # of a figure that people read
 _KILOMETRES = 10_000  # metres from which a length is in km
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
-_LOWERED = {raised: digit for digit, raised in _RAISED.items()}
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_DIGIT_OF_SUPERSCRIPT = {superscript: digit for digit, superscript in _SUPERSCRIPTS.items()}
 _POWER = re.compile(f"(-?[0-9.,]+) {TIMES} 10([⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+)")
-_LEAST = 1e-6  # of shares in percent
+_SMALLEST_SHARE = 1e-6  # of shares in percent
 _NOISE = 1e-12  # relative: a figure so close above a shorter one is that one, but for rounding in doubles
 
 
@@ -26,26 +26,29 @@ def number(value: float, *, up: bool | None = None, digits: int = DIGITS) -> str
     """A figure in plain digits, beyond 10^9 and below 10^-4 with a power of ten; up: round up, down, or to nearest."""
     if value == 0 or not math.isfinite(value):
         return f"{value:g}"
+    # Scaled by 10^-exponent the figure has `digits` digits before the point: rounding is then to an integer.
     exponent = math.floor(math.log10(abs(value))) - digits + 1
-    if exponent <= -300:  # 10^exponent may be 0 in doubles
+    # In two factors: 10^-exponent alone may overflow.
+    if exponent <= -300:
         scaled = value * 1e300 * 10.0 ** (-exponent - 300)
     else:
         scaled = value * 10.0**-exponent if exponent < 300 else value / 10.0**exponent
-    near = round(scaled)
-    if up is not None and abs(scaled - near) > _NOISE * abs(scaled):
-        near = math.ceil(scaled) if up else math.floor(scaled)
-    size = abs(near) * 10.0**exponent
+    rounded = round(scaled)
+    if up is not None and abs(scaled - rounded) > _NOISE * abs(scaled):
+        rounded = math.ceil(scaled) if up else math.floor(scaled)
+    size = abs(rounded) * 10.0**exponent
+    # 0.99e-4 instead of 1e-4: the product above may round to below it.
     if 0.99e-4 <= size < 1e9:
-        text = f"{near * 10**exponent:,d}" if exponent >= 0 else f"{near / 10**-exponent:,.{-exponent}f}"
+        text = f"{rounded * 10**exponent:,d}" if exponent >= 0 else f"{rounded / 10**-exponent:,.{-exponent}f}"
         return text.rstrip("0").rstrip(".") if "." in text else text
-    shown, power = f"{Decimal(near).scaleb(exponent):.{digits - 1}e}".split("e")
+    shown, power = f"{Decimal(rounded).scaleb(exponent):.{digits - 1}e}".split("e")
     mantissa = shown.rstrip("0").rstrip(".") if "." in shown else shown
-    return f"{mantissa} {TIMES} 10{str(int(power)).translate(_RAISED)}"
+    return f"{mantissa} {TIMES} 10{str(int(power)).translate(_SUPERSCRIPTS)}"
 
 
 def latex_powers(text: str) -> str:
     """The text with the powers of ten that `number` writes as formulas of LaTeX."""
-    return _POWER.sub(lambda power: f"${power[1]} \\times 10^{{{power[2].translate(_LOWERED)}}}$", text)
+    return _POWER.sub(lambda power: f"${power[1]} \\times 10^{{{power[2].translate(_DIGIT_OF_SUPERSCRIPT)}}}$", text)
 
 
 def length(value: float, unit: str, *, up: bool | None = None, digits: int = DIGITS) -> str:
@@ -58,8 +61,8 @@ def length(value: float, unit: str, *, up: bool | None = None, digits: int = DIG
 
 def percent(share: float, *, up: bool | None = None, digits: int = 2) -> str:
     """A share in percent: 0.0008 is "0.08 %". One below 10^-6 is under 0.0001 %."""
-    if up and 0 < share < _LEAST:
-        return f"under {number(100 * _LEAST)} %"
+    if up and 0 < share < _SMALLEST_SHARE:
+        return f"under {number(100 * _SMALLEST_SHARE)} %"
     return f"{number(100 * share, up=up, digits=digits)} %"
 
 
@@ -89,7 +92,11 @@ def format_share(value: float | None) -> str:
     """A share in percent in a table, rounded up to three digits, "-" for None."""
     if value is None:
         return "-"
-    return f"<{number(100 * _LEAST)}%" if 0 < value < _LEAST else f"{number(100 * value, up=True, digits=3)}%"
+    return (
+        f"<{number(100 * _SMALLEST_SHARE)}%"
+        if 0 < value < _SMALLEST_SHARE
+        else f"{number(100 * value, up=True, digits=3)}%"
+    )
 
 
 @dataclass(frozen=True)
@@ -103,11 +110,9 @@ class Column:
     is_share: bool = False
 
     def value(self, row: object) -> Any:
-        """The figure of a row, which is a mapping or has attributes; None if there is none."""
         return row[self.figure] if isinstance(row, Mapping) else getattr(row, self.figure)
 
     def text(self, row: object) -> str:
-        """The figure of a row as people read it."""
         value = self.value(row)
         if self.is_share:
             return format_share(value)

@@ -18,9 +18,9 @@ Result = TypeVar("Result")
 
 
 class _State(threading.local):
-    """State of a thread; waits: hold the next Ctrl-C; pressed: one arrived; pending: it is being held."""
+    """State of a thread; holds_next: hold the next Ctrl-C; was_pressed: one arrived; is_pending: it is being held."""
 
-    handled = searching = waits = pressed = pending = False
+    is_handled = is_searching = holds_next = was_pressed = is_pending = False
 
 
 _state = _State()
@@ -30,44 +30,45 @@ _state = _State()
 def two_steps() -> Iterator[None]:
     """Handle Ctrl-C in two steps, in the main thread and unless the caller handles or ignores SIGINT."""
     main = threading.current_thread() is threading.main_thread()
-    if _state.handled or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+    if _state.is_handled or not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         yield
         return
-    _state.handled, _state.waits = True, False
+    _state.is_handled, _state.holds_next = True, False
     signal.signal(signal.SIGINT, _press)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        _state.handled = _state.waits = _state.pressed = _state.pending = False
+        _state.is_handled = _state.holds_next = _state.was_pressed = _state.is_pending = False
 
 
 def _press(number: int, frame: FrameType | None) -> None:
-    _state.pending, _state.pressed = _state.waits and not _state.pressed, True
-    if not _state.pending:
+    # Only a first Ctrl-C is held; a second one aborts at once.
+    _state.is_pending, _state.was_pressed = _state.holds_next and not _state.was_pressed, True
+    if not _state.is_pending:
         raise KeyboardInterrupt
 
 
 def hold() -> None:
     """Hold a first Ctrl-C until the next search, since there is a result to keep."""
-    _state.waits = True
+    _state.holds_next = True
 
 
 def interruptible(run: Callable[[], Result], otherwise: Result) -> Result:
     """run(), or `otherwise` if Ctrl-C stops it. An interrupt of a nested search ends the outer one too."""
-    if _state.searching:
+    if _state.is_searching:
         return run()
-    _state.searching = True
+    _state.is_searching = True
     try:
-        _state.waits = False
-        if _state.pending:
-            _state.pending = False
+        _state.holds_next = False
+        if _state.is_pending:
+            _state.is_pending = False
             raise KeyboardInterrupt
         result = run()
         # Inside the block: an interrupt before this line is caught, one after it is held.
-        _state.waits = True
+        _state.holds_next = True
     except KeyboardInterrupt:
-        _state.waits, result = True, otherwise
+        _state.holds_next, result = True, otherwise
     finally:
-        _state.searching = False
+        _state.is_searching = False
     return result

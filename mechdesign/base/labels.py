@@ -30,7 +30,7 @@ def place_order(labels: Sequence[Any], field: str, side: str) -> Indices:
     if repeated is not None:
         raise InputError(f"two {side}s have one label", field=field, value=repeated)
     # Words and ascending numbers leave the order; other numbers must count the places from 0 or 1.
-    numbers = _numbers(labels)
+    numbers = _as_numbers(labels)
     if numbers is None or (np.diff(numbers) > 0).all():
         return np.arange(len(words))
     order = np.argsort(numbers, kind="stable")
@@ -48,18 +48,18 @@ def refuse_two_orders(rows: Sequence[Any] | None, columns: Sequence[Any] | None,
     """Refuse rows and columns that have the same labels in two orders."""
     if rows is None or columns is None:
         return
-    ours, theirs = [str(label) for label in rows], [str(label) for label in columns]
-    if ours != theirs and sorted(ours) == sorted(theirs):
+    row_words, column_words = [str(label) for label in rows], [str(label) for label in columns]
+    if row_words != column_words and sorted(row_words) == sorted(column_words):
         raise InputError(
             "rows and columns have the same labels in two orders",
             field=field,
-            value=f"rows {join_labels(ours)}; columns {join_labels(theirs)}",
+            value=f"rows {join_labels(row_words)}; columns {join_labels(column_words)}",
             remedy="write both in the order of the places, with pandas table.loc[labels, labels]",
         )
 
 
 def words_of_rows(values: object) -> list[str]:
-    """The labels of the rows of a Series, DataFrame or DataArray if they are words; else none."""
+    """The labels of the rows of a Series, DataFrame or DataArray if all are words; else an empty list."""
     index: Any = getattr(values, "indexes", {}).get("secret", getattr(values, "index", None))
     labels = index.tolist() if hasattr(index, "tolist") else []
     return labels if labels and all(isinstance(label, str) for label in labels) else []
@@ -71,9 +71,9 @@ def refuse_totals(table: Matrix, labels: Sequence[Any] | None, axis: int, field:
         return
     last = np.take(table, -1, axis=axis)
     if np.allclose(last, table.sum(axis=axis) - last, rtol=_ROUNDED, atol=0):
-        what = "row" if axis == 0 else "column"
+        line = "row" if axis == 0 else "column"
         raise InputError(
-            f"the last {what} is the sum of the others", field=field, value=labels[-1], remedy="leave it out"
+            f"the last {line} is the sum of the others", field=field, value=labels[-1], remedy="leave it out"
         )
 
 
@@ -100,8 +100,7 @@ def values_in_place_order(
     return values
 
 
-def _numbers(labels: Sequence[Any]) -> Vector | None:
-    """The labels as numbers; None where one is not a number."""
+def _as_numbers(labels: Sequence[Any]) -> Vector | None:
     try:
         return np.array([float(label) for label in labels])
     except (TypeError, ValueError):
@@ -109,12 +108,17 @@ def _numbers(labels: Sequence[Any]) -> Vector | None:
 
 
 def _of_pandas(values: Any, field: str) -> ArrayLike:
+    # A table with reports as rows, as `.T` makes it, says so by the names of its axes.
     if [axis.name for axis in values.axes] == list(_SIDES[::-1]):
         values = values.T
-    named = [name for name in getattr(values, "columns", []) if isinstance(name, str) and name.lower() in _INDEX]
-    if named:
+    index_columns = [
+        name for name in getattr(values, "columns", []) if isinstance(name, str) and name.lower() in _INDEX
+    ]
+    if index_columns:
         message = "has a column that names its rows among its numbers"
-        raise InputError(message, field=field, value=named[0], remedy=f"pass frame.set_index('{named[0]}')")
+        raise InputError(
+            message, field=field, value=index_columns[0], remedy=f"pass frame.set_index('{index_columns[0]}')"
+        )
     array = np.asarray(values)
     known: list[list[Any] | None] = []
     for number, (axis, side) in enumerate(zip(values.axes, _SIDES, strict=False)):
@@ -146,6 +150,7 @@ def _of_xarray(values: Any, field: str, places: Sequence[Points | None], *, asce
     dims = [str(dim) for dim in values.dims]
     if len(dims) == 2 and dims == list(_SIDES[::-1]):
         values, dims = values.transpose(*_SIDES), list(_SIDES)
+    # Axes such as secret_x and secret_y, or x and y: values over a grid, not rows of secrets.
     spatial = {dim: dim.removeprefix("secret_").removeprefix("report_") for dim in dims}
     if dims and set(spatial.values()) <= set(_AXES) and len(set(spatial.values())) == len(dims):
         return _of_grid(values, spatial, field, places[0] if places else None)
@@ -156,8 +161,8 @@ def _of_xarray(values: Any, field: str, places: Sequence[Points | None], *, asce
         raise InputError(message, field=field, value=", ".join(dims), remedy="rename them, or pass .values")
     array, known = np.asarray(values), []
     for number, dim in enumerate(dims):
-        at = places[number] if number < len(places) else None
-        order = _dim_order(values, dim, field, at, ascending=ascending)
+        points = places[number] if number < len(places) else None
+        order = _dim_order(values, dim, field, points, ascending=ascending)
         array = np.take(array, order, axis=number)
         known.append(values.coords[dim].values[order].tolist() if dim in values.coords else None)
     if len(known) == 2:
@@ -168,20 +173,20 @@ def _of_xarray(values: Any, field: str, places: Sequence[Points | None], *, asce
 def _dim_order(values: Any, dim: str, field: str, places: Points | None, *, ascending: bool) -> Indices:
     """The positions of the places along an axis of secrets or reports: by coordinates, or by labels."""
     names = [name for axis in _AXES if (name := f"{dim}_{axis}") in values.coords]
-    given = np.column_stack([np.asarray(values.coords[name], float) for name in names]) if names else None
-    if given is not None and places is not None and given.shape == places.shape:
-        return _positions(given, places, field, dim)
+    coordinates = np.column_stack([np.asarray(values.coords[name], float) for name in names]) if names else None
+    if coordinates is not None and places is not None and coordinates.shape == places.shape:
+        return _positions_of_places(coordinates, places, field, dim)
     if dim in values.coords:
         return place_order(values.coords[dim].values.tolist(), field, dim)
     if (
         ascending
-        and given is not None
+        and coordinates is not None
         and places is None
-        and (np.lexsort(given.T[::-1]) != np.arange(len(given))).any()
+        and (np.lexsort(coordinates.T[::-1]) != np.arange(len(coordinates))).any()
     ):
         message = f"has coordinates of {dim}s that do not ascend"
         raise InputError(
-            message, field=field, value=f"{names[0]} {join_labels(given[:, 0].tolist())}", remedy="pass .values"
+            message, field=field, value=f"{names[0]} {join_labels(coordinates[:, 0].tolist())}", remedy="pass .values"
         )
     return np.arange(values.sizes[dim])
 
@@ -193,6 +198,7 @@ def _of_grid(values: Any, spatial: dict[str, str], field: str, places: Points | 
     for number, dim in enumerate(order):
         if dim not in values.coords:
             continue
+        # Ascending, as the cells of a grid run.
         values = values.sortby(dim)
         if places is not None and number < places.shape[1]:
             axis = np.unique(places[:, number])
@@ -202,12 +208,12 @@ def _of_grid(values: Any, spatial: dict[str, str], field: str, places: Points | 
     return np.asarray(values)
 
 
-def _positions(given: Points, places: Points, field: str, side: str) -> Indices:
-    """The position of every place among given coordinates."""
-    order, sorted_places = np.lexsort(given.T), np.lexsort(places.T)
-    if not np.array_equal(given[order], places[sorted_places]):
+def _positions_of_places(coordinates: Points, places: Points, field: str, side: str) -> Indices:
+    """The position (n,) of every place among `coordinates`."""
+    order, sorted_places = np.lexsort(coordinates.T), np.lexsort(places.T)
+    if not np.array_equal(coordinates[order], places[sorted_places]):
         message = f"has coordinates of other {side}s than the problem"
-        raise InputError(message, field=field, value=f"{side} 0 at {given[0].tolist()}", remedy="pass .values")
+        raise InputError(message, field=field, value=f"{side} 0 at {coordinates[0].tolist()}", remedy="pass .values")
     positions = np.empty(len(sorted_places), np.int64)
     positions[sorted_places] = order
     return positions

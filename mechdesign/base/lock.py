@@ -28,35 +28,37 @@ else:
 
 _FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _PRIVATE = 0o600
-_NAMED = 4096  # bytes read of a file that names its holder
-_FAR = 1 << 30  # the locked byte on Windows: locked bytes cannot be read, and the first ones name the holder
+_HOLDER_BYTES = 4096  # bytes read of a file that names its holder
+_LOCKED_BYTE = 1 << 30  # the locked byte on Windows: locked bytes cannot be read, and the first ones name the holder
 _PAUSE = 0.02  # seconds between attempts on Windows
 
 
 @contextlib.contextmanager
 def hold_lock(path: Path, *, field: str, wait: bool = False) -> Iterator[None]:
-    """Hold the lock file at `path`, after those before with `wait`, else at once; errors have the name `field`."""
+    """Hold the lock file at `path`; `wait` for other holders, or refuse if there are any; errors name `field`."""
     try:
-        handle = _take(path, field, wait)
+        handle = _acquire(path, field, wait)
     except OSError as error:
         raise InputError(f"cannot be locked ({error.strerror})", field=field, value=path) from error
     try:
         yield
     finally:
-        with contextlib.suppress(OSError):  # Windows removes no open file
-            if not wait and _stands(handle, path):
+        # Windows does not remove an open file. Its empty rest names no holder.
+        with contextlib.suppress(OSError):
+            if not wait and _is_current(handle, path):
                 os.ftruncate(handle, 0)
                 path.unlink()
         with contextlib.suppress(OSError):
-            _let_go(handle)
+            _release(handle)
         os.close(handle)
 
 
-def _take(path: Path, field: str, wait: bool) -> int:
+def _acquire(path: Path, field: str, wait: bool) -> int:
     while True:
         handle = os.open(path, _FLAGS, _PRIVATE)
         try:
             status = os.fstat(handle)
+            # A hard link would let this process empty a file of another name.
             if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
                 raise InputError("is not a lock file", field=field, value=path, remedy="delete it")
             free = _lock(handle, wait)
@@ -64,9 +66,9 @@ def _take(path: Path, field: str, wait: bool) -> int:
                 _refuse_held(handle, free, path, field)
             elif free is None:
                 raise InputError("the file system has no locks", field=field, value=path.parent)
-            if _stands(handle, path):
+            if _is_current(handle, path):
                 if not wait:
-                    _name(handle)
+                    _write_holder(handle)
                 return handle
         except BaseException:
             os.close(handle)
@@ -79,7 +81,7 @@ def _lock(handle: int, wait: bool) -> bool | None:
     """True if the lock was acquired; None if the file system has no locks."""
     if sys.platform == "win32":
         while True:
-            os.lseek(handle, _FAR, os.SEEK_SET)
+            os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
             with contextlib.suppress(OSError):
                 msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
                 return True
@@ -96,10 +98,10 @@ def _lock(handle: int, wait: bool) -> bool | None:
         return True
 
 
-def _let_go(handle: int) -> None:
+def _release(handle: int) -> None:
     """Unlock: closing alone does not, while a forked process has the file open too."""
     if sys.platform == "win32":
-        os.lseek(handle, _FAR, os.SEEK_SET)
+        os.lseek(handle, _LOCKED_BYTE, os.SEEK_SET)
         msvcrt.locking(handle, msvcrt.LK_UNLCK, 1)
     else:
         fcntl.flock(handle, fcntl.LOCK_UN)
@@ -124,8 +126,8 @@ def _holder(handle: int) -> tuple[int, str]:
     """Process and machine that a lock file names; (0, "") where it names none."""
     os.lseek(handle, 0, os.SEEK_SET)
     try:
-        named = json.loads(os.read(handle, _NAMED))
-        process, machine = named["process"], named["machine"]
+        holder = json.loads(os.read(handle, _HOLDER_BYTES))
+        process, machine = holder["process"], holder["machine"]
         if type(process) is int and 0 < process < 1 << 31 and isinstance(machine, str) and machine.isprintable():
             return process, machine
     except (ValueError, TypeError, KeyError, RecursionError):
@@ -133,13 +135,13 @@ def _holder(handle: int) -> tuple[int, str]:
     return 0, ""
 
 
-def _name(handle: int) -> None:
+def _write_holder(handle: int) -> None:
     os.ftruncate(handle, 0)
     os.lseek(handle, 0, os.SEEK_SET)
     os.write(handle, json.dumps({"process": os.getpid(), "machine": platform.node()}).encode())
 
 
-def _stands(handle: int, path: Path) -> bool:
+def _is_current(handle: int, path: Path) -> bool:
     """True if `path` still names the open file."""
     try:
         return os.path.samestat(os.fstat(handle), path.lstat())

@@ -22,7 +22,7 @@ def max_items_in_memory(size: int) -> int:
 
 
 def require_bytes(need: int, *, what: str, field: str, value: object, remedy: str = _REMEDY) -> None:
-    """Refuse to take `need` bytes that exceed 80 % of the available memory. Raises: SizeError with the estimate."""
+    """Refuse to take `need` bytes that exceed 80 % of the available memory."""
     available = max_items_in_memory(1)
     if need > available:
         raise SizeError(

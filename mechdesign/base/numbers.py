@@ -9,19 +9,22 @@ from __future__ import annotations
 
 import re
 
-LARGEST_WHOLE = (1 << 63) - 1  # typed
-_SMALLEST_REAL, _LARGEST_REAL = 1e-100, 1e100  # typed: squares and quotients are doubles
+# Of typed numbers; squares and quotients of the latter stay in the range of doubles.
+LARGEST_WHOLE = (1 << 63) - 1
+_SMALLEST_REAL, _LARGEST_REAL = 1e-100, 1e100
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _REAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.I)
+# 1,850 or 1 850: one to three digits, then groups of three.
 _GROUPED = re.compile(r"(?<![0-9.])[1-9][0-9]{0,2}(?:[,\s][0-9]{3})+(?![0-9])(?:\.[0-9]+)?")
+# 1.850,5
 _DECIMAL_COMMA = re.compile(r"(?<![0-9.])[1-9][0-9]{0,2}(?:\.[0-9]{3})+,[0-9]+(?![0-9.])")
 _UNGROUPED = re.compile(r"(?<![0-9.])[0-9]{4}")  # a thousand and more without a separator
 _LONGEST = 1000  # characters of an integer that are read at all
 
 
 def whole_number(text: str) -> int:
-    """The integer that `text` writes. Raises: ValueError for another text, and beyond 64 bits."""
+    """The integer that `text` writes; ValueError for other text, and beyond 64 bits."""
     if _WHOLE.fullmatch(text) is None:
         raise ValueError("must be an integer in the digits 0-9" + _separators(text))
     if len(text) > _LONGEST or abs(value := int(text)) > LARGEST_WHOLE:
@@ -54,6 +57,7 @@ def list_words(text: str, *, count: int | None = None) -> list[str]:
         if len(words) != count:
             raise ValueError(f"must be {count} numbers, got {len(words)}")
         return words
+    # A number of four digits without a separator shows that the others do not group digits.
     decimal = _DECIMAL_COMMA.search(text)
     grouped = decimal or (None if _UNGROUPED.search(text) else _GROUPED.search(text))
     if grouped:
@@ -64,5 +68,5 @@ def list_words(text: str, *, count: int | None = None) -> list[str]:
 
 
 def number_list(text: str, *, count: int | None = None) -> list[float]:
-    """The numbers of a list such as 0.5,1,2. Raises: ValueError as `list_words` and `real_number`."""
+    """The numbers of a list such as 0.5,1,2. ValueError as `list_words` and `real_number`."""
     return [real_number(word) for word in list_words(text, count=count)]

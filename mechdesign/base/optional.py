@@ -9,7 +9,7 @@ from mechdesign.errors import InputError
 
 
 def import_optional(name: str, extra: str) -> Any:
-    """The module of that name. Raises: InputError with the command that installs the extra it belongs to."""
+    """Import a module; InputError with the command that installs its extra if it is missing."""
     try:
         return import_module(name)
     except ImportError as error:

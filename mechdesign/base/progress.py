@@ -19,7 +19,7 @@ from mechdesign.base.streams import visible
 COLUMNS = 79
 _FIRST, _EVERY, _LIVE = 2.0, 10.0, 0.5  # seconds to the first line, between lines, and between states of a live one
 _TICK = 0.05  # seconds between looks
-SAID = "compiling, once per installation, about a minute: later runs start at once"
+COMPILING_NOTE = "compiling, once per installation, about a minute: later runs start at once"
 _KERNELS = Path(__file__).resolve().parents[1] / "mechanism"  # the first that any run needs
 
 
@@ -37,8 +37,8 @@ class _Watched:
 
 _under_way: list[_Watched] = []
 _lock = threading.RLock()
-_shown = 0  # characters of the live line
-_last = -math.inf  # when a line was written last, of time.monotonic()
+_shown_width = 0  # characters of the live line
+_last_written = -math.inf  # when a line was written last, of time.monotonic()
 
 
 @contextmanager
@@ -54,11 +54,12 @@ def progress(
     def report(state: Any) -> None:
         watched.state = state
 
-    global _last
+    global _last_written
     with _lock:
         _under_way.append(watched)
+        # One thread watches for all nested work, and shows the innermost.
         first = len(_under_way) == 1
-        _last = -math.inf if first else _last
+        _last_written = -math.inf if first else _last_written
     ended = threading.Event()
     thread = threading.Thread(target=_watch, args=(ended,), daemon=True)
     if first:
@@ -83,7 +84,7 @@ def progress_if(
     target: float | None = None,
     limit: float = math.inf,
 ) -> Iterator[Callable[[Any], None] | None]:
-    """The callback for states: `on_progress`, with a line of progress if `verbose`."""
+    """The function that takes states: `on_progress`, after a line of progress if `verbose`."""
     if not verbose:
         yield on_progress
         return
@@ -99,12 +100,12 @@ def progress_if(
 
 def clear() -> None:
     """Erase the live line, before other output."""
-    global _shown
+    global _shown_width
     with _lock:
-        if _shown and sys.stderr is not None:
-            sys.stderr.write("\r" + " " * _shown + "\r")
+        if _shown_width and sys.stderr is not None:
+            sys.stderr.write("\r" + " " * _shown_width + "\r")
             sys.stderr.flush()
-        _shown = 0
+        _shown_width = 0
 
 
 def line(watched: _Watched, now: float) -> str:
@@ -113,6 +114,7 @@ def line(watched: _Watched, now: float) -> str:
     if state is not None:
         words = getattr(state, "brief", None) or str(state)
         gap = getattr(state, "gap", None)
+        # The current gap, with the target next to it.
         if gap is not None and math.isfinite(gap) and watched.target is not None:
             words = words.replace(percent(gap), f"{percent(gap)} -> {percent(watched.target)}", 1)
     seconds = f"{now - watched.started:,.0f} s"
@@ -129,18 +131,18 @@ def _watch(ended: threading.Event) -> None:
 
 def show(now: float) -> None:
     """Write the line of the innermost work if it is due at `now`, of time.monotonic()."""
-    global _shown, _last
+    global _shown_width, _last_written
     with _lock:
         if not _under_way or sys.stderr is None:
             return
         live, watched = sys.stderr.isatty(), _under_way[-1]
-        early = now - watched.started < (_FIRST if live or not watched.patient else _EVERY)
-        if early or now - _last < (_LIVE if live else _EVERY):
+        is_early = now - watched.started < (_FIRST if live or not watched.patient else _EVERY)
+        if is_early or now - _last_written < (_LIVE if live else _EVERY):
             return
-        text, _last = line(watched, now), now
+        text, _last_written = line(watched, now), now
         if live:
-            sys.stderr.write("\r" + text.ljust(_shown))
-            _shown = len(text)
+            sys.stderr.write("\r" + text.ljust(_shown_width))
+            _shown_width = len(text)
         else:
             sys.stderr.write(text + "\n")
         sys.stderr.flush()
@@ -159,4 +161,4 @@ def note_compiling() -> None:
     """Note on standard error that a first run takes longer, unless a compiled kernel is cached."""
     if not has_compiled_kernels() and sys.stderr is not None:
         clear()
-        print(SAID, file=sys.stderr)
+        print(COMPILING_NOTE, file=sys.stderr)

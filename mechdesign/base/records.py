@@ -25,7 +25,7 @@ class FrozenRecord(ReprMixin):
     def __init_subclass__(cls, **keywords: Any) -> None:
         super().__init_subclass__(**keywords)
         if "__post_init__" in cls.__dict__:
-            cls.__post_init__ = _freezing(cls.__post_init__)  # type: ignore[assignment,method-assign]
+            cls.__post_init__ = _freeze_after(cls.__post_init__)  # type: ignore[assignment,method-assign]
 
     def __post_init__(self) -> None:
         _freeze_arrays(self)
@@ -52,7 +52,7 @@ def _equal(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _freezing(check: Callable[[Any], None]) -> Callable[[Any], None]:
+def _freeze_after(check: Callable[[Any], None]) -> Callable[[Any], None]:
     """A `__post_init__` that ends with `_freeze_arrays`."""
 
     @functools.wraps(check)
@@ -69,6 +69,6 @@ def _freeze_arrays(instance: Any) -> None:
     numeric = array_fields(kind)
     for field in fields(instance):
         value: Any = getattr(instance, field.name, None)
-        rows = isinstance(value, (list, tuple)) or (hasattr(value, "__array__") and not np.isscalar(value))
-        if isinstance(value, np.ndarray) or (rows and field.name in numeric):
+        is_sequence = isinstance(value, (list, tuple)) or (hasattr(value, "__array__") and not np.isscalar(value))
+        if isinstance(value, np.ndarray) or (is_sequence and field.name in numeric):
             object.__setattr__(instance, field.name, frozen_copy(value, field.name))

@@ -1,7 +1,7 @@
 """Registries of the core that capabilities add to.
 
-A capability is a folder with a file registration.py, which imports nothing. Its `TABLES` lists names and where their
-values stand; each value is imported at its first use.
+A capability is a folder with a file registration.py, which imports nothing. Its `TABLES` lists names and the places of
+their values; each value is imported at its first use.
 
     TABLES = {"solvers": {"positions": "mechdesign.positions.solve:ENTRY"}}
 
@@ -73,11 +73,10 @@ class Role(Generic[Value]):
 
     @property
     def is_filled(self) -> bool:
-        """True if a capability implements the role."""
         return self.name in _ROLES
 
     def get(self) -> Value:
-        """The implementation. Raises: InputError if its capability is not installed."""
+        """The implementation; InputError if its capability is not installed."""
         if not self.is_filled:
             raise InputError("is not part of this installation", field=self.name, remedy="install all of mechdesign")
         implementation: Value = _ROLES[self.name]

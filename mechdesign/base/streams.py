@@ -38,19 +38,19 @@ class _Stream:
 
     def write(self, text: str) -> int:
         encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        with self._failing():
+        with self._handle_failure():
             self._stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         return len(text)
 
     def flush(self) -> None:
-        with self._failing():
+        with self._handle_failure():
             self._stream.flush()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
     @contextmanager
-    def _failing(self) -> Iterator[None]:
+    def _handle_failure(self) -> Iterator[None]:
         if self._failure is not None:
             raise self._failure
         try:

@@ -35,7 +35,7 @@ def in_blocks(
     on_done gets the number done, in this thread. Raises OutOfTime for a range that starts after the deadline.
     """
 
-    def in_time(start: int, stop: int) -> None:
+    def run_in_time(start: int, stop: int) -> None:
         if time.monotonic() > deadline:
             raise OutOfTime
         work(start, stop)
@@ -44,12 +44,12 @@ def in_blocks(
     ranges = [(start, min(start + block, total)) for start in range(0, total, block)]
     if len(ranges) == 1 or WORKERS == 1:
         for start, stop in ranges:
-            in_time(start, stop)
+            run_in_time(start, stop)
             on_done(stop)
         return
     with ThreadPoolExecutor(WORKERS) as pool:
         try:
-            futures = [pool.submit(in_time, start, stop) for start, stop in ranges]
+            futures = [pool.submit(run_in_time, start, stop) for start, stop in ranges]
             for future, (_, stop) in zip(futures, ranges, strict=True):
                 future.result()
                 on_done(stop)

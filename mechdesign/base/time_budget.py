@@ -16,7 +16,6 @@ class TimeBudget:
 
     @classmethod
     def of(cls, seconds: float, *, reserve: float = 0.0) -> TimeBudget:
-        """A budget of so many seconds from now."""
         return cls(time.monotonic() + seconds, reserve)
 
     @property
@@ -29,11 +28,9 @@ class TimeBudget:
         return self.ends - time.monotonic()
 
     def is_spent(self) -> bool:
-        """True if no time is left for rounds."""
         return self.remaining() <= 0
 
     def allows(self, seconds: float) -> bool:
-        """True if work of so many seconds ends in time."""
         return time.monotonic() + seconds <= self.ends
 
     def within(self, share: float) -> TimeBudget:

@@ -57,9 +57,9 @@ _OTHER_LENGTHS = frozenset(
 KNOWN_UNITS = tuple(_ALIASES)  # those of several spellings
 LONGEST, _SPACES = 40, 3  # characters of a name, and spaces in it
 _CLAUSE = re.compile(r'[,;:!?"]|\. ')  # punctuation of a sentence, which an untrusted file could smuggle in as a unit
-_NEAR = 0.85  # likeness of two names, from 0 to 1: "kilomters" has 0.94 to kilometers, "years" 0.8 to yards
-_SHORTEST = 4  # letters of a name that is compared with those of lengths
-_NO_START = "+-.,=@'\"`"  # signs, and characters that start a formula in spreadsheets
+_SIMILARITY = 0.85  # likeness of two names, from 0 to 1: "kilomters" has 0.94 to kilometers, "years" 0.8 to yards
+_MIN_LETTERS = 4  # letters of a name that is compared with those of lengths
+_FORBIDDEN_START = "+-.,=@'\"`"  # signs, and characters that start a formula in spreadsheets
 
 
 def canonical_unit(name: str, field: str = "unit") -> str:
@@ -70,12 +70,17 @@ def canonical_unit(name: str, field: str = "unit") -> str:
         return _CANONICAL[plain]
     is_sentence = _CLAUSE.search(stripped) is not None or stripped.count(" ") > _SPACES
     is_short = 0 < len(stripped) <= LONGEST and stripped.isprintable()
-    if not is_short or stripped[0].isdigit() or stripped[0] in _NO_START or is_sentence:
+    # A file is untrusted: no unit may continue a sentence, or be a formula in a spreadsheet.
+    if not is_short or stripped[0].isdigit() or stripped[0] in _FORBIDDEN_START or is_sentence:
         message = f"must be a printable name of at most {LONGEST} characters and four words that begins with a letter"
         shown = repr(stripped if len(stripped) <= LONGEST else stripped[: LONGEST - 1] + "\N{HORIZONTAL ELLIPSIS}")
         raise UnitError(message, field=field, value=shown, remedy="write for example m, km, USD or points")
     # A misspelt length must not pass as a unit of its own: "kilomters" would convert to nothing.
-    matches = difflib.get_close_matches(plain, _SPELT, 1, _NEAR) if plain.isalpha() and len(plain) >= _SHORTEST else []
+    matches = (
+        difflib.get_close_matches(plain, _LENGTH_SPELLINGS, 1, _SIMILARITY)
+        if plain.isalpha() and len(plain) >= _MIN_LETTERS
+        else []
+    )
     singular = plain.removesuffix("s")
     is_metre = singular.isalpha() and stripped.isalpha() and singular.endswith(("meter", "metre"))
     if matches or singular in _OTHER_LENGTHS or is_metre:
@@ -92,7 +97,7 @@ def _plain(name: str) -> str:
 
 
 _CANONICAL = {_plain(alias): name for name, aliases in _ALIASES.items() for alias in aliases}
-_SPELT = [alias for alias, unit in _CANONICAL.items() if unit in LENGTHS and len(alias) >= _SHORTEST]
+_LENGTH_SPELLINGS = [alias for alias, unit in _CANONICAL.items() if unit in LENGTHS and len(alias) >= _MIN_LETTERS]
 
 
 def require_unit(declared: str, wanted: str, field: str) -> None:

@@ -48,15 +48,17 @@ def check_arguments(owner: Callable[..., Any], args: tuple[Any, ...], keywords: 
     try:
         bound = signature.bind(*args, **keywords)
     except TypeError as error:
+        # The signature without annotations, which may be lines long.
         plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in signature.parameters.values()]
         raise TypeError(f"{error}: {owner.__name__}{inspect.Signature(plain)}") from None
     for name, value in bound.arguments.items():
         parameter = bound.signature.parameters[name]
-        gathering = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        if name in hints and not gathering and value is not parameter.default:
+        # A default passes whatever its annotation: None may stand for a value that is filled in later.
+        is_variadic = parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        if name in hints and not is_variadic and value is not parameter.default:
             hint, written = hints[name]
             if not _fits(value, hint):
-                raise InputError(f"must be of type {written}", field=name, value=_shown(value))
+                raise InputError(f"must be of type {written}", field=name, value=_describe_value(value))
 
 
 @functools.cache
@@ -70,7 +72,7 @@ def array_fields(kind: type) -> frozenset[str]:
 _signature = functools.cache(inspect.signature)
 
 
-def _shown(value: object) -> str:
+def _describe_value(value: object) -> str:
     """A value in a few words: numbers and texts as they are, of others the type."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
@@ -83,12 +85,12 @@ def _hints(owner: Callable[..., Any]) -> dict[str, tuple[Any, str]]:
     """Annotations by name, evaluated and as written, with those of bases; without imports for type checkers."""
     owners = reversed(owner.__mro__) if isinstance(owner, type) else [inspect.unwrap(owner)]
     hints: dict[str, tuple[Any, str]] = {}
-    for each in owners:
-        namespace = vars(sys.modules[each.__module__]) if each.__module__ in sys.modules else {}
-        for name, written in inspect.get_annotations(each).items():
+    for source in owners:
+        namespace = vars(sys.modules[source.__module__]) if source.__module__ in sys.modules else {}
+        for name, annotation in inspect.get_annotations(source).items():
             with contextlib.suppress(NameError, TypeError, AttributeError):
-                hint = eval(written, namespace) if isinstance(written, str) else written  # noqa: S307 - own source text
-                hints[name] = hint, str(written)
+                hint = eval(annotation, namespace) if isinstance(annotation, str) else annotation  # noqa: S307 - own source text
+                hints[name] = hint, str(annotation)
     return hints
 
 
@@ -110,8 +112,8 @@ def _fits(value: object, hint: Any) -> bool:
         return isinstance(value, kind)
     if isinstance(kind, type) and issubclass(kind, Iterable) and kind.__module__ == "collections.abc":
         return hasattr(value, "__iter__") and (str in parts or not _textual(value))
-    own = isinstance(kind, type) and kind.__module__.startswith("mechdesign.")
-    return isinstance(value, kind) if own or getattr(kind, "__name__", "") == "Dataset" else True
+    is_ours = isinstance(kind, type) and kind.__module__.startswith("mechdesign.")
+    return isinstance(value, kind) if is_ours or getattr(kind, "__name__", "") == "Dataset" else True
 
 
 def _fits_array(value: object, parts: tuple[Any, ...]) -> bool:
@@ -148,10 +150,10 @@ def check_positive(value: float | None, name: str, *, infinite: bool = False) ->
 
 def as_numbers(values: ArrayLike, field: str, *places: Floats | None, ascending: bool = False) -> Floats:
     """An array of doubles; labelled data is put in the order of the places."""
-    return _doubles(values_in_place_order(values, field, *places, ascending=ascending), field)
+    return _as_doubles(values_in_place_order(values, field, *places, ascending=ascending), field)
 
 
-def _doubles(values: ArrayLike, field: str) -> Floats:
+def _as_doubles(values: ArrayLike, field: str) -> Floats:
     try:
         return np.asarray(values, float)
     except (TypeError, ValueError) as error:
@@ -160,7 +162,7 @@ def _doubles(values: ArrayLike, field: str) -> Floats:
 
 def check_finite(values: ArrayLike, name: str) -> Floats:
     """`values` as an array of doubles."""
-    array = _doubles(values, name)
+    array = _as_doubles(values, name)
     refuse_entries(~np.isfinite(array), array, "must be finite", field=name)
     return array
 

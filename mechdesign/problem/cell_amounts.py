@@ -1,9 +1,9 @@
-"""Amounts in cells: how much of a raster lives in each cell of a grid, and the prior of it.
+"""Amounts of a raster in the cells of a grid, and the prior in proportion to them.
 
-    amount(c)  =  sum_k a_k |c ∩ k| / |k|         of the amounts a_k of pixels k, spread evenly over them
+    amount(c)  =  sum_k a_k |c ∩ k| / |k|         of the amounts a_k of pixels k, spread evenly over them           (1)
 
-Cells that tile the raster hold its total, to rounding; shares along the axes multiply. Pixels larger than a cell do not
-say where in them people live. There a cell takes the value of the raster at its centre.
+Cells that tile the raster hold its total, to rounding. Pixels larger than a cell do not say where in them people live.
+There a cell takes the value of the raster at its centre.
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ from mechdesign.problem.rasters import read_raster
 if TYPE_CHECKING:
     import xarray as xr
 
-_EQUAL = 1e-9  # of a cell: edges that agree so far are one, so that no sliver of a full pixel lies in an empty cell
-_AS_LARGE = 1e-6  # relative: pixels of the size of a cell are added up too
+_EDGE_TOLERANCE = (
+    1e-9  # of a cell: edges that agree so far are one, so that no sliver of a full pixel lies in an empty cell
+)
+_SIZE_TOLERANCE = 1e-6  # relative: pixels of the size of a cell are added up too
 
 
 @validate_call
 def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool = False) -> Vector:
-    """The prior of a raster of a density or of counts, by cell.
+    """Prior from a raster of a density or of counts, by cell.
 
     Larger pixels than cells, and places that are not cells, take the value at the place (Koufogiannis & Pappas 2016,
     IV).
@@ -67,21 +69,24 @@ def amounts_in_cells(raster: Raster, domain: Domain, *, extend: bool = False) ->
         converted.require_cover(domain.points)
     edges = [pixel_edges(nodes) if len(nodes) > 1 else None for nodes in converted.axes]
     density = converted.values if converted.amounts is None else _per_area(converted.amounts, edges)
-    if not _adds_up(edges, domain):
+    # Pixels larger than cells: the value at the centre, times the area of a cell if the raster has amounts.
+    if not _sums_pixels(edges, domain):
         flat = Raster(x=converted.x, y=converted.y, z=converted.z, values=density, unit=converted.unit)
         return flat.at(domain.points) * (
             1.0 if domain.cell is None or converted.amounts is None else math.prod(domain.cell)
         )
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     assert domain.index is not None
+    # (1) axis by axis: |c ∩ k| / |k| is a product over the axes, so that each axis is one sparse matrix.
     for axis, (low, side, count) in enumerate(zip(domain.origin, domain.cell, domain.shape, strict=True)):
         pixels = edges[axis] if axis < len(edges) else None
         if pixels is not None:
             cells = np.asarray(low + side * np.arange(count + 1), np.float64)
             shares = _shared_lengths(cells, _snap(pixels, cells), extend=extend)
-            density = _along(shares, density, axis)
+            density = _sum_along_axis(shares, density, axis)
         elif axis < density.ndim:
             density = np.repeat(density, count, axis=axis)
+        # An axis that the raster does not have: constant along it.
         else:
             density = np.repeat(density[..., None], count, axis=axis)
     density = density.reshape(density.shape[: len(domain.shape)])
@@ -90,7 +95,7 @@ def amounts_in_cells(raster: Raster, domain: Domain, *, extend: bool = False) ->
 
 def is_finer(pixel: float, cell: float) -> bool:
     """True if pixels of this area are added up in cells of this area."""
-    return pixel <= cell * (1 + _AS_LARGE)
+    return pixel <= cell * (1 + _SIZE_TOLERANCE)
 
 
 def pixel_edges(nodes: Vector) -> Vector:
@@ -99,7 +104,7 @@ def pixel_edges(nodes: Vector) -> Vector:
     return np.concatenate([[2 * nodes[0] - inner[0]], inner, [2 * nodes[-1] - inner[-1]]])
 
 
-def _adds_up(edges: list[Vector | None], domain: Domain) -> bool:
+def _sums_pixels(edges: list[Vector | None], domain: Domain) -> bool:
     if domain.cell is None or any(side is not None for side in edges[domain.dimension :]):
         return False
     pairs = [(side, cell) for side, cell in zip(edges, domain.cell, strict=False) if side is not None]
@@ -116,13 +121,14 @@ def _per_area(amounts: Floats, edges: list[Vector | None]) -> Floats:
 
 def _snap(edges: Vector, cells: Vector) -> Vector:
     nearest = np.clip(np.rint((edges - cells[0]) / (cells[1] - cells[0])), 0, len(cells) - 1).astype(np.int64)
-    return np.where(np.abs(edges - cells[nearest]) <= _EQUAL * (cells[1] - cells[0]), cells[nearest], edges)
+    return np.where(np.abs(edges - cells[nearest]) <= _EDGE_TOLERANCE * (cells[1] - cells[0]), cells[nearest], edges)
 
 
 def _shared_lengths(cells: Vector, edges: Vector, *, extend: bool) -> sp.csr_array:
     """Lengths (cells, pixels) that both have in common along an axis; with extend, the outermost pixels have no end."""
     if extend:
         edges = np.concatenate([[min(edges[0], cells[0])], edges[1:-1], [max(edges[-1], cells[-1])]])
+    # Between neighbouring cuts lies one pixel and one cell.
     cuts = np.unique(np.concatenate([cells, edges]))
     cuts = cuts[(cuts >= max(cells[0], edges[0])) & (cuts <= min(cells[-1], edges[-1]))]
     middle = (cuts[1:] + cuts[:-1]) / 2
@@ -130,7 +136,7 @@ def _shared_lengths(cells: Vector, edges: Vector, *, extend: bool) -> sp.csr_arr
     return sp.csr_array((np.diff(cuts), (places[0], places[1])), shape=(len(cells) - 1, len(edges) - 1))
 
 
-def _along(shares: sp.csr_array, density: Floats, axis: int) -> Floats:
+def _sum_along_axis(shares: sp.csr_array, density: Floats, axis: int) -> Floats:
     first = np.moveaxis(density, axis, 0)
     flat = first.reshape(len(first), -1)
     if (flat < 0).any() and (shares @ np.minimum(flat, 0)).any():

@@ -12,11 +12,10 @@ import numpy as np
 
 from mechdesign.base.arrays import Indices, Matrix
 from mechdesign.errors import FileFormatError, InputError
+from mechdesign.problem.pixels import Pixels
 
 if TYPE_CHECKING:
     import xarray as xr
-
-from mechdesign.problem.pixels import Pixels
 
 _ANGLES = re.compile(r"(geo|grid)?_?(lat|lon|lng|long|latitude|longitude)", re.I)
 _CRS = ("crs_wkt", "spatial_ref", "proj4", "proj4_params", "epsg_code", "crs")  # attributes that PROJ understands
@@ -117,6 +116,7 @@ def _variable(data: xr.Dataset, variable: str | None) -> xr.DataArray:
 
 
 def _without_single_axes(array: xr.DataArray) -> xr.DataArray:
+    # Other axes than x and y go first, such as one moment of time.
     single = [d for d in array.dims if array.sizes[d] == 1]
     single.sort(key=lambda d: bool(_ACROSS.match(str(d)) or _ALONG.match(str(d))))
     return array.isel(dict.fromkeys(single[: max(array.ndim - 2, 0)], 0))
@@ -134,8 +134,9 @@ def _directions(array: xr.DataArray) -> tuple[Any, Any]:
 def _valid_range(array: xr.DataArray) -> tuple[float, float]:
     pair = array.attrs.get("valid_range", [array.attrs.get("valid_min", -np.inf), array.attrs.get("valid_max", np.inf)])
     ends = np.atleast_1d(np.asarray(pair))
+    # CF: a range of integers is in the stored numbers, which a scale and an offset turn into values.
     packed = {"scale_factor", "add_offset"} & set(array.encoding)
-    if packed and ends.dtype.kind in "iu":  # CF: in the numbers that are stored
+    if packed and ends.dtype.kind in "iu":
         ends = ends * array.encoding.get("scale_factor", 1.0) + array.encoding.get("add_offset", 0.0)
     return float(min(ends[0], ends[-1])), float(max(ends[0], ends[-1]))
 
@@ -148,8 +149,8 @@ def _is_angle(axis: xr.DataArray) -> bool:
     """True for an axis of degrees by its units, its standard name or, where it has no units, its name."""
     if "units" in axis.attrs:
         return str(axis.attrs["units"]).lower().startswith("degree")
-    named = {str(axis.attrs.get(key, "")).lower() for key in ("standard_name", "long_name")}
-    return bool(named & {"longitude", "latitude"}) or _ANGLES.fullmatch(str(axis.name)) is not None
+    names = {str(axis.attrs.get(key, "")).lower() for key in ("standard_name", "long_name")}
+    return bool(names & {"longitude", "latitude"}) or _ANGLES.fullmatch(str(axis.name)) is not None
 
 
 def _mappings(data: xr.Dataset, array: xr.DataArray) -> list[str]:

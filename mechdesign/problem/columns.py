@@ -36,6 +36,7 @@ _MISSING = {
     "", "-", "--", "\u2013", "\u2014", "na", "n/a", "n.a.", "#n/a", "nan", "null", "none", "nil", ".", "..", "...", "*",
     "**", ":", "x", "c", "s", "d", "(d)", "missing", "suppressed",
 }  # fmt: skip
+# Small counts that statistical offices hide, such as "<5".
 _SUPPRESSED = re.compile(r"[<>≤≥]\s*\d.*")
 
 
@@ -50,10 +51,11 @@ def matching_columns(frame: Any, names: Names) -> list[str]:
 
 
 def columns_named(columns: list[str], chosen: Mapping[str, str], names: Names) -> list[str]:
-    """The columns that one of these names may mean; chosen, columns by our names."""
+    """The columns that one of these names may mean; chosen: columns by our names, which decide."""
     role = names[0].rstrip("*")
     if role in chosen:
         return [chosen[role]]
+    # A year may follow a dated name: pop2020 is pop, and lat is not lat2.
     exact = {plain_name(name) for name in names}
     dated = {plain_name(name) for name in names if name.endswith("*")}
     keys = {name: plain_name(name) for name in columns if name not in chosen.values()}
@@ -62,36 +64,37 @@ def columns_named(columns: list[str], chosen: Mapping[str, str], names: Names) -
 
 def named_column(frame: Any, names: Names, field: str) -> str:
     """The column that one of these names means."""
-    found = matching_columns(frame, names)
+    matches = matching_columns(frame, names)
     role = names[0].rstrip("*")
-    if len(found) == 1:
-        return found[0]
-    if found:
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
         raise FileFormatError(
-            f"has {len(found)} columns that may be the {role}",
+            f"has {len(matches)} columns that may be the {role}",
             field=field,
-            value=", ".join(found),
-            remedy=f"name one: columns={{'{role}': '{found[0]}'}}",
+            value=", ".join(matches),
+            remedy=f"name one: columns={{'{role}': '{matches[0]}'}}",
         )
-    listed = " or ".join(name.rstrip("*") for name in names[:2])
+    wanted = " or ".join(name.rstrip("*") for name in names[:2])
     shown = ", ".join(name for name in frame.columns)
     remedy = f"name it: columns={{'{role}': 'NAME'}}"
-    raise FileFormatError(f"has no column named {listed}", field=field, value=shown, remedy=remedy)
+    raise FileFormatError(f"has no column named {wanted}", field=field, value=shown, remedy=remedy)
 
 
 def number_column(frame: Any, names: Names, field: str, *, shares: bool = False, whole: bool = False) -> Matrix:
     """The numbers (k,) of a column, or percentages if `shares`; if `whole`, 1.000 may be a thousand."""
     name = named_column(frame, names, field)
     values = numbers_of(frame[name], frame.attrs.get("decimal", "."), shares=shares)
-    odd = np.flatnonzero(~np.isfinite(values))
-    if len(odd):
-        value, line = frame[name].iloc[odd[0]], frame.index[odd[0]]
+    invalid = np.flatnonzero(~np.isfinite(values))
+    if len(invalid):
+        value, line = frame[name].iloc[invalid[0]], frame.index[invalid[0]]
         word = "" if value != value else str(value)  # a field that a short line lacks
-        more = f", and {len(odd) - 1} more" if len(odd) > 1 else ""
+        more = f", and {len(invalid) - 1} more" if len(invalid) > 1 else ""
         shown = f"{word.strip() or 'nothing'} in line {line}{more}"
         raise InputError(
             f"{name} must be a finite number", field=field, value=shown, remedy=advice(word, shares=shares)
         )
+    # Counts have no decimals: 1.000 in all marked fields is a thousand or a count of 1.
     if whole and frame[name].dtype.kind not in "iuf":
         marked = frame[name].astype(str).str.strip()
         marked = marked[marked.str.contains(r"[.,]")]
@@ -109,11 +112,11 @@ def number_column(frame: Any, names: Names, field: str, *, shares: bool = False,
 def degree_columns(frame: Any, names: tuple[Names, ...], field: str) -> Points:
     """Longitudes in [-180, 180) and latitudes (k, 2) of the columns with these names."""
     longitude, latitude = (number_column(frame, spellings, field) for spellings in names)
-    odd = ~((np.abs(longitude) <= 360) & (np.abs(latitude) <= 90))
-    exchanged = bool((np.abs(longitude) <= 90).all() and (np.abs(latitude) <= 360).all())
-    reason = "the two seem to be exchanged" if exchanged else "give degrees, not projected metres"
+    is_invalid = ~((np.abs(longitude) <= 360) & (np.abs(latitude) <= 90))
+    is_exchanged = bool((np.abs(longitude) <= 90).all() and (np.abs(latitude) <= 360).all())
+    reason = "the two seem to be exchanged" if is_exchanged else "give degrees, not projected metres"
     message = f"must be a longitude within 360 and a latitude within 90 degrees; {reason}"
-    refuse_line(odd, frame, [named_column(frame, spellings, field) for spellings in names], field, message)
+    refuse_line(is_invalid, frame, [named_column(frame, spellings, field) for spellings in names], field, message)
     return np.column_stack([wrap_degrees(longitude), latitude])
 
 
@@ -151,9 +154,9 @@ def numbers_in(words: AnyArray, decimal: str, doubtful: str | None, field: str) 
         table = words.astype(float)
     except ValueError:
         table = np.vectorize(lambda word: number_of(word, decimal, shares=shares), otypes=[float])(words)
-    odd = np.argwhere(~np.isfinite(table))
-    if len(odd):
-        row, column = odd[0]
+    invalid = np.argwhere(~np.isfinite(table))
+    if len(invalid):
+        row, column = invalid[0]
         word = words[row, column]
         message = f"row {row}, column {column} is not a number"
         raise InputError(message, field=field, value=repr(word), remedy=advice(word, shares=shares))
@@ -180,10 +183,10 @@ def is_missing(word: str) -> bool:
     return plain in _MISSING or _SUPPRESSED.fullmatch(plain) is not None
 
 
-def refuse_line(odd: Mask, frame: Any, columns: list[str], field: str, message: str) -> None:
-    """Raises: InputError with the first odd line, where there is one: its number and what stands in these columns."""
-    if odd.any():
-        at = int(np.argmax(odd))
-        shown = " ".join(str(value) for value in frame[columns].iloc[at])
-        more = f", and {int(odd.sum()) - 1} more" if odd.sum() > 1 else ""
-        raise InputError(message, field=field, value=f"{shown} in line {frame.index[at]}{more}")
+def refuse_line(invalid: Mask, frame: Any, columns: list[str], field: str, message: str) -> None:
+    """Refuse an invalid line: the error has the number of the first, and its fields in these columns."""
+    if invalid.any():
+        first = int(np.argmax(invalid))
+        shown = " ".join(str(value) for value in frame[columns].iloc[first])
+        more = f", and {int(invalid.sum()) - 1} more" if invalid.sum() > 1 else ""
+        raise InputError(message, field=field, value=f"{shown} in line {frame.index[first]}{more}")

@@ -77,8 +77,10 @@ class Domain(FrozenRecord):
         _check_axes(k)
         if n > MOST_PLACES:
             raise InputError("too many places", field="points", value=n)
-        wrong = ~(np.abs(self.points) <= LARGEST)
-        refuse_entries(wrong, self.points, "coordinates must be finite, and no larger than 1e150", field="points")
+        is_too_large = ~(np.abs(self.points) <= LARGEST)
+        refuse_entries(
+            is_too_large, self.points, "coordinates must be finite, and no larger than 1e150", field="points"
+        )
         # Sorted, equal places are neighbours.
         ordered = self.points[np.lexsort(self.points.T[::-1])]
         is_repeated = (ordered[1:] == ordered[:-1]).all(axis=1)
@@ -135,6 +137,7 @@ class Domain(FrozenRecord):
         if inside is not None and (inside.dtype != bool or inside.shape != counts):
             raise InputError(f"must be boolean of shape {counts}", field="mask", value=f"{inside.dtype} {inside.shape}")
         _check_lattice(counts, math.prod(counts) if inside is None else int(np.count_nonzero(inside)))
+        # argwhere runs in the order of memory, with the last axis fastest.
         index = np.argwhere(np.ones(counts, bool) if inside is None else inside)
         with np.errstate(over="ignore"):
             points = np.asarray(low) + (index + 0.5) * np.asarray(sizes)
@@ -199,7 +202,8 @@ class Domain(FrozenRecord):
 
     @cached_property
     def max_position_radius(self) -> float:
-        """The largest distance of a position in a cell from the origin, rounded up: `reach` and half a diagonal."""
+        """The largest distance of a position in a cell from the origin, rounded up."""
+        # 2^-50 exceeds the rounding of the two lengths and of their sum.
         return self.max_radius if self.cell is None else (self.max_radius + math.hypot(*self.cell) / 2) * (1 + 2.0**-50)
 
     @cached_property
@@ -222,6 +226,7 @@ class Domain(FrozenRecord):
     def euclidean_to(self, other: Domain) -> Matrix:
         """Euclidean distances (n, m) in `unit` from the places of this domain to those of `other`."""
         self.require_alike(other)
+        # A power of two scales exactly: it moves tiny coordinates away from subnormal squares.
         square = np.zeros((self.size, other.size))
         scale = _exact_scale(self.points, other.points)
         for a, b in zip(scale * self.points.T, scale * other.points.T, strict=True):
@@ -303,7 +308,8 @@ def _check_lattice(shape: tuple[int, ...], places: int) -> None:
             value=" x ".join(map(str, shape)),
             remedy=f"crop the lattice to at most {MAX_LATTICE_CELLS} cells, or {MAX_CELLS_PER_PLACE} per place",
         )
-    columns = 1 + math.ceil(2 * len(shape) * places / cells)  # lookup; points and index
+    # Tables of the size of the lattice: the lookup, and a part of one for points and index.
+    columns = 1 + math.ceil(2 * len(shape) * places / cells)
     require_memory(cells, columns, tables=1, what="a grid of so many cells")
 
 
@@ -333,7 +339,7 @@ def _as_points(coordinates: ArrayLike) -> Points:
         coordinates = coordinates[sorted(names)]  # type: ignore[call-overload,index]
     index = getattr(coordinates, "index", None)
     if index is not None and not callable(index) and not index.is_monotonic_increasing:
-        # labels would number the places in another order than the rows
+        # Labels would number the places in another order than the rows.
         message = "has labels that do not ascend"
         raise InputError(message, field="points", remedy="pass frame.reset_index(drop=True), or sort by label")
     points = as_numbers(coordinates, "points")

@@ -3,7 +3,7 @@
 A fast-marching field (Koufogiannis & Pappas 2016, section III) overshoots the privacy constraint: by 2 % at constant
 eps, by a fifth to a half where eps changes steeply within a cell. Its largest 1-Lipschitz minorant on the graph does
 not. The front starts where the straight line integral from the source is least beyond 1.5 cells; inside f is that
-integral. Started at one cell, order 2 returns a third of the true value at some neighbours.
+integral.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, lipschitz_minorant
 from mechdesign.problem.privacy_level import PrivacyLevel
 
-START_RADIUS = 1.5  # cells: fast marching starts from a front that no cell this near to the source lies outside of
+# Cells about the source that the front encloses. Started at one cell, order 2 returns a third of the true value at some
+# neighbours.
+START_RADIUS = 1.5
 _INSIDE = 0.999  # the front lies between cells, never on one
 
 
 def fast_marching(domain: Domain, level: PrivacyLevel, source: int) -> Vector:
-    """Solve |grad f| = eps, f(source) = 0; f (n,) in nats is no metric before `lipschitz_minorant`."""
+    """Solve |grad f| = eps, f(source) = 0; f (n,) in nats is a metric only after `lipschitz_minorant`."""
     if domain.kind != "grid" or domain.dimension != 2 or domain.cell is None:
         raise InputError("needs a 2-D grid", field="distances", value="fast-marching", remedy="use graph distances")
     table = domain.lookup
@@ -36,8 +38,10 @@ def fast_marching(domain: Domain, level: PrivacyLevel, source: int) -> Vector:
         return straight
     skfmm = import_optional("skfmm", "fmm")
     start = float(straight[away > radius].min()) * _INSIDE
+    # The front is the zero level of this array.
     front = np.ma.masked_array(np.ones(table.shape), mask=~inside)
     front[inside] = straight - start
+    # Speed 1 / eps: the time of travel is then the integral of eps.
     speed = np.ones(table.shape)
     speed[inside] = 1.0 / level.at(domain.points)
     arrival = np.ma.filled(skfmm.travel_time(front, speed, dx=list(domain.cell), order=2), np.nan)[inside]

@@ -1,14 +1,6 @@
 """Edges and shortest paths: neighbours on a lattice, and distances in nats over explicit edges.
 
 Distances are exactly symmetric, obey the triangle inequality and are 1-Lipschitz on their edges.
-
-Pairs that are not implied (`irreducible_pairs`). Centres are rounded, so cells on a segment lie off it. With u = 2^-53,
-cells of size h along an axis and no coordinate or origin beyond M there, low + (i + 1/2) h is off by e <= 3.01 u M. Let
-L be the straight line from the first to the last of some centres on a segment. The components along L of the steps
-between them add up to L. Components across it come from roundings: at most 4 e along an axis where the cells differ, 0
-where they agree. A step of length w, at least h - 2 e along each such axis, exceeds its component along L by at most w
-(4 e / (h - 2 e))^2 / 1.97. For M <= 2^27 h that is a share of 150 u. Lengths rounded down by 2^-44 = 512 u, each right
-to 6 u, add up to less than epsilon L.
 """
 
 from __future__ import annotations
@@ -42,10 +34,17 @@ _STENCILS: dict[int, dict[int, tuple[Step, ...]]] = {
     2: {4: _PLANE[:1], 8: _PLANE[:2], 16: _PLANE[:3], 32: _PLANE[:5], 64: _PLANE},
     3: {6: _SPACE[:1], 18: _SPACE[:2], 26: _SPACE},
 }
-_FARTHEST = 2.0**27  # cells from zero, up to which implied pairs may be omitted (module docstring)
-_SPARSE = 8  # pair by pair if fewer than one lattice cell in eight is in the domain: a guess, only time depends on it
+# Up to so many cells from zero, pairs with a cell between them may be omitted. Centres are rounded, so cells on a
+# segment lie off it. With u = 2^-53, cells of size h along an axis and no coordinate or origin beyond M there, low + (i
+# + 1/2) h is off by e <= 3.01 u M. Let L be the straight line from the first to the last of some centres on a segment.
+# The components along L of the steps between them add up to L. Components across it come from roundings: at most 4 e
+# along an axis where the cells differ, 0 where they agree. A step of length w, at least h - 2 e along each such axis,
+# exceeds its component along L by at most w (4 e / (h - 2 e))^2 / 1.97. For M <= 2^27 h that is a share of 150 u.
+# Lengths rounded down by 2^-44 = 512 u, each right to 6 u, add up to less than epsilon L.
+_MAX_CELLS_FROM_ZERO = 2.0**27
+_SPARSITY = 8  # pair by pair if fewer than one lattice cell in eight is in the domain: a guess, only time depends on it
 _AXES = {1: "one axis", 2: "two axes", 3: "three axes"}
-_SETS = 64  # sources per search, which bounds the memory of the added nodes
+_SETS_PER_SEARCH = 64  # sources per search, which bounds the memory of the added nodes
 
 
 def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
@@ -73,7 +72,7 @@ def check_stencil(domain: Domain, stencil: int) -> None:
 def irreducible_pairs(domain: Domain) -> Pairs:
     """Pairs (tail < head) of grid cells with no cell of the domain on the segment between them.
 
-    Under a norm these imply all others (module docstring). Without a mask they have coprime displacements. For points
+    Under a norm these imply all others. Without a mask they have coprime displacements. For points
     and nodes: all pairs. Cost: O(pairs); O(n^2 log n) where under an eighth of a lattice is in the domain.
     """
     if domain.index is None or domain.shape is None:
@@ -82,7 +81,7 @@ def irreducible_pairs(domain: Domain) -> Pairs:
     if len(domain.shape) == 1:
         nearest = np.argsort(np.diff(domain.index[:, 0]), kind="stable")
         return nearest, nearest + 1
-    if _SPARSE * domain.size < math.prod(domain.shape):
+    if _SPARSITY * domain.size < math.prod(domain.shape):
         return _nearest_in_their_direction(domain)
     _require_pairs(domain, 2)
     origin = (0,) * len(domain.shape)
@@ -93,13 +92,13 @@ def irreducible_pairs(domain: Domain) -> Pairs:
 
 def displaced_pairs(domain: Domain, step: Step) -> Pairs:
     """Pairs (tail, head) of the cells of a grid domain with head `step` cells beyond tail. Cost: O(n)."""
-    here, there = _ends(domain.lookup, step)
-    joined = (here >= 0) & (there >= 0)
-    return here[joined], there[joined]
+    tail, head = _ends(domain.lookup, step)
+    is_joined = (tail >= 0) & (head >= 0)
+    return tail[is_joined], head[is_joined]
 
 
 def all_pairs(domain: Domain) -> Pairs:
-    """All pairs (tail < head) of places. Raises: SizeError where they would not fit in memory."""
+    """All pairs (tail < head) of places; SizeError if they would not fit in memory."""
     _require_pairs(domain, 2)
     tail, head = np.triu_indices(domain.size, 1)
     return tail.astype(np.int64, copy=False), head.astype(np.int64, copy=False)
@@ -112,7 +111,7 @@ def _require_pairs(domain: Domain, tables: int) -> None:
 def _check_centres(domain: Domain) -> None:
     assert domain.origin is not None and domain.cell is not None
     for low, cell, centres in zip(domain.origin, domain.cell, domain.points.T, strict=True):
-        if not max(abs(low), float(np.abs(centres).max())) / cell <= _FARTHEST:
+        if not max(abs(low), float(np.abs(centres).max())) / cell <= _MAX_CELLS_FROM_ZERO:
             description = f"{low:.17g}, for cells of {cell:.17g}"
             raise InputError("lies too far from zero for the rounding of centres", field="origin", value=description)
 
@@ -124,10 +123,12 @@ def _nearest_in_their_direction(domain: Domain) -> Pairs:
     tail, head = all_pairs(domain)
     step = domain.index[head] - domain.index[tail]
     pieces = np.gcd.reduce(step, axis=1)
+    # Runs of one tail and direction, by distance: the first of each is the nearest cell.
     start_and_way = np.column_stack([tail, step // pieces[:, None]])
     order = np.lexsort((pieces, *start_and_way.T))
     first = np.append(True, (start_and_way[order][1:] != start_and_way[order][:-1]).any(axis=1))
     nearest = order[first]
+    # In the order of the other route, by displacement and then by tail: files list the edges so.
     nearest = nearest[np.lexsort((tail[nearest], *step[nearest].T[::-1]))]
     return tail[nearest], head[nearest]
 
@@ -140,25 +141,25 @@ def _signed_permutations(base: Step) -> list[Step]:
 
 
 def _visible_pairs(table: IntegerMatrix, step: Step) -> Pairs:
-    here, there = _ends(table, step)
-    joined = (here >= 0) & (there >= 0)
+    tail, head = _ends(table, step)
+    is_joined = (tail >= 0) & (head >= 0)
     # The cells whose centres lie on the segment divide it into gcd pieces.
     pieces = math.gcd(*step)
     for k in range(1, pieces):
-        joined &= _beyond(table, step, k * (np.asarray(step) // pieces)) < 0
-    return here[joined], there[joined]
+        is_joined &= _shift_table(table, step, k * (np.asarray(step) // pieces)) < 0
+    return tail[is_joined], head[is_joined]
 
 
 def _unobstructed_pairs(table: IntegerMatrix, step: Step) -> Pairs:
-    here, there = _ends(table, step)
-    joined, at = (here >= 0) & (there >= 0), np.zeros(len(step), np.int64)
+    tail, head = _ends(table, step)
+    is_joined, corner = (tail >= 0) & (head >= 0), np.zeros(len(step), np.int64)
     # Axes crossed at one moment: the segment passes an edge or a corner, around which any order of unit moves will do.
     for moves in _crossings(step):
-        staircases = [at + np.cumsum(order, axis=0) for order in itertools.permutations(moves)]
-        is_open = [np.all([_beyond(table, step, cell) >= 0 for cell in cells], axis=0) for cells in staircases]
-        joined &= np.any(is_open, axis=0)
-        at += np.sum(moves, axis=0)
-    return here[joined], there[joined]
+        staircases = [corner + np.cumsum(order, axis=0) for order in itertools.permutations(moves)]
+        is_open = [np.all([_shift_table(table, step, cell) >= 0 for cell in cells], axis=0) for cells in staircases]
+        is_joined &= np.any(is_open, axis=0)
+        corner += np.sum(moves, axis=0)
+    return tail[is_joined], head[is_joined]
 
 
 def _crossings(step: Step) -> list[list[Indices]]:
@@ -171,10 +172,10 @@ def _crossings(step: Step) -> list[list[Indices]]:
 
 
 def _ends(table: IntegerMatrix, step: Step) -> Pairs:
-    return _beyond(table, step, np.zeros(len(step), np.int64)), _beyond(table, step, np.asarray(step))
+    return _shift_table(table, step, np.zeros(len(step), np.int64)), _shift_table(table, step, np.asarray(step))
 
 
-def _beyond(table: IntegerMatrix, step: Step, offset: Indices) -> IntegerMatrix:
+def _shift_table(table: IntegerMatrix, step: Step, offset: Indices) -> IntegerMatrix:
     """The table at `offset`, between 0 and `step`, from every position that `step` leads on from within the lattice."""
     low = [max(0, -s) for s in step]
     high = [max(a, k - max(0, s)) for a, k, s in zip(low, table.shape, step, strict=True)]
@@ -255,11 +256,11 @@ def shortest_paths(edges: Edges, size: int) -> Matrix:
 def distances_to_sets(edges: Edges, size: int, sets: Sequence[Indices]) -> Matrix:
     """f_S(u) = min over s in S of d(u, s) in nats, (n, k) for k sets of place numbers. Cost: k O(e + n log n)."""
     distances = np.empty((len(sets), size))
-    for start in range(0, len(sets), _SETS):
-        block = sets[start : start + _SETS]
+    for start in range(0, len(sets), _SETS_PER_SEARCH):
+        block = sets[start : start + _SETS_PER_SEARCH]
         source = np.repeat(np.arange(len(block)), [len(places) for places in block])
         places = np.concatenate(block)
-        distances[start : start + _SETS] = _from_sources(edges, size, len(block), source, places)
+        distances[start : start + _SETS_PER_SEARCH] = _from_sources(edges, size, len(block), source, places)
     return np.maximum(distances, 0.0, out=distances).T
 
 

@@ -4,27 +4,11 @@
 
 Between the node lines or planes that a segment crosses, eps along it is a quadratic on maps of two axes and a cubic on
 maps of three. Simpson's rule is exact on each piece. Computed lengths are multiplied by 1 - defect, so that they never
-exceed the exact ones.
+exceed the exact ones. The defect has three positive terms and 24 u for all others, u = 2^-53:
 
-The defect. u = 2^-53; g is the least gap of the nodes along an axis, S the step and M the largest coordinate of the
-segment there, n the largest |S| / g, rho = largest / smallest eps.
+    (1) rounding of fractions and partial sums, (2) pieces beyond a crossing, (3) pieces read in a wrong cell.
 
-1. The share s of the way through a raster cell of width w is computed from t S, the offset of the cell from p, and w:
-   it rounds by u ((2 |t S| + |offset|) / w + 3 s). Crossings are right to 4 u t, middles of pieces to u t: an end may
-   lie beyond its cell by 4 u |t S| / w, and is cut to it. Where the whole piece lies beyond, its share is at most that
-   of the crossing, 2 u |offset| / w, from the same doubles. So s is off by at most d = u ((4 |t S| + |offset|) / w + 3
-   s), and by 0 more than 2 d outside the cell. If low is off by e, high by e' and s by d, then (1 - s) low + s high is
-   off by at most (1 - s + d) e + (s + d) e' + d |high - low|. These are summed in the order of the integral, with u
-   times every partial sum.
-2. Within 4 u t of a crossing the segment may be in the next cell, by 4 u n of its width. A linear function that is not
-   negative keeps a share of 1 - 4 u n of its value at the node there. So a piece is at most 25 u n max eps above eps,
-   on 4 (n + 1) stretches of 8 u: together less than 1000 (u (n + 1))^2 rho of the integral.
-3. The cell of a piece is looked up at p + t S, rounded by u (M + 2 |S|). A piece in the wrong cell stays within D = u
-   (3 M + 10 |S|) of the node line between, and is read on that line, which adds at most 2 D / g for each axis. By each
-   of |S| / g + 3 lines this lasts at most 2 D / |S|: together at most 2 (D / g) min(1, 2 rho (D / g + 3 D / |S|)) of
-   the integral. Where S = 0 nothing is rounded.
-
-All other terms are positive and take 24 u. Where more than 10^-6 is needed the map is refused.
+They are derived at `_fractions` and `_misplacement`. Where more than 10^-6 is needed the map is refused.
 Source: Koufogiannis & Pappas 2016, Definition 3 and section IV; Koufogiannis 2017, equation (6.18). The bound is ours.
 """
 
@@ -37,8 +21,8 @@ from mechdesign.base.json_fields import SMALLEST
 from mechdesign.errors import InputError
 from mechdesign.problem.raster import Raster, blend, coordinates
 
-# Lengths are multiplied by this, or by less where the sums below need it. Euclidean ones are right to a relative 6 u,
-# u = 2^-53, and a product of such a length with a rounded factor to 3 u more, so that the product never exceeds them.
+# Lengths are multiplied by this, or by less where the sums below need it. Euclidean lengths are right to a relative 6
+# u, u = 2^-53. Their product with a rounded factor is right to 3 u more, so that it never exceeds the exact one.
 ROUND_DOWN = 1.0 - 2.0**-44
 LARGEST_DEFECT = 1e-6
 UNIT_ROUNDOFF = 2.0**-53
@@ -49,7 +33,7 @@ def line_integrals(raster: Raster, start: Points, end: Points) -> Vector:
     """Lengths in nats of the segments start[i] -> end[i] (e, 1..3), rounded down; the bits repeat.
 
     The relative defect is at most 2^-43 while eps varies by less than 128 times and a segment crosses few cells, beyond
-    that as the module docstring says. A length under 2^-960 is 0. Cost: O(e (c + 1)) for c crossings each.
+    that as the terms (1) to (3) require. A length under 2^-960 is 0. Cost: O(e (c + 1)) for c crossings each.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         blocks = [
@@ -71,7 +55,7 @@ def _integrals(raster: Raster, start: Points, end: Points) -> Vector:
     total, doubt = np.zeros(count), np.zeros(count)
     for a, b in zip(cuts[:, :-1].T, cuts[:, 1:].T, strict=True):
         times = (a, 0.5 * (a + b), b)
-        places = [_fractions(nodes, at, move, times) for nodes, at, move in zip(axes, p, step, strict=False)]
+        places = [_fractions(nodes, low, move, times) for nodes, low, move in zip(axes, p, step, strict=False)]
         (low, below), (middle, within), (high, above) = (
             blend(raster.values, [(node, *shares[k]) for node, shares in places], ()) for k in range(3)
         )
@@ -96,6 +80,17 @@ def _integrals(raster: Raster, start: Points, end: Points) -> Vector:
 
 def _misplacement(raster: Raster, p: list[Vector], q: list[Vector], step: list[Vector]) -> Vector:
     """Shares (e,) of the integral added by pieces in part beyond their cell, (2) and (3); coordinates (e,) by axis."""
+    # g is the least gap of the nodes along an axis, S the step and M the largest coordinate of the segment there, n the
+    # largest |S| / g, rho = largest / smallest eps.
+    #
+    # (2) Within 4 u t of a crossing the segment may be in the next cell, by 4 u n of its width. A linear function that
+    # is not negative keeps a share of 1 - 4 u n of its value at the node there. So a piece is at most 25 u n max eps
+    # above eps, on 4 (n + 1) stretches of 8 u: together less than 1000 (u (n + 1))^2 rho of the integral.
+    #
+    # (3) The cell of a piece is looked up at p + t S, rounded by u (M + 2 |S|). A piece in the wrong cell stays within
+    # D = u (3 M + 10 |S|) of the node line between, and is read on that line, which adds at most 2 D / g for each axis.
+    # By each of |S| / g + 3 lines this lasts at most 2 D / |S|: together at most 2 (D / g) min(1, 2 rho (D / g + 3 D /
+    # |S|)) of the integral. Where S = 0 nothing is rounded.
     range_of_eps = float(raster.values.max()) / float(raster.values.min())
     largest_step, added = np.zeros(len(p[0])), np.zeros(len(p[0]))
     for nodes, a, b, move in zip(raster.axes, p, q, step, strict=False):
@@ -119,6 +114,11 @@ def _fractions(
     """The left node of the cell at start + times[1] * step; by time the fraction of the cell, and its error bound."""
     if len(nodes) == 1:
         return np.zeros(start.shape, np.int64), [(np.zeros(start.shape), np.zeros(start.shape))] * len(times)
+    # (1) The share s of the way through a raster cell of width w is computed from t S, the offset of the cell from p,
+    # and w: it rounds by u ((2 |t S| + |offset|) / w + 3 s). Crossings are right to 4 u t, middles of pieces to u t: an
+    # end may lie beyond its cell by 4 u |t S| / w, and is cut to it. Where the whole piece lies beyond, its share is at
+    # most that of the crossing, 2 u |offset| / w, from the same doubles. So s is off by at most d = u ((4 |t S| +
+    # |offset|) / w + 3 s), and by 0 more than 2 d outside the cell.
     left = np.clip(np.searchsorted(nodes, start + times[1] * step, side="right") - 1, 0, len(nodes) - 2)
     offset, width = nodes[left] - start, nodes[left + 1] - nodes[left]
     shares = []
@@ -126,7 +126,7 @@ def _fractions(
         moved = t * step
         raw = (moved - offset) / width
         share = np.clip(raw, 0.0, 1.0)
-        # (1): d, and no error more than 2 d outside the cell, where the fraction is clipped to 0 or 1.
+        # d; the fraction is clipped to exactly 0 or 1 more than 2 d outside the cell.
         doubt = UNIT_ROUNDOFF * ((4 * np.abs(moved) + np.abs(offset)) / width + 3 * share)
         shares.append((share, doubt * ((raw > -2 * doubt) & (raw < 1 + 2 * doubt))))
     return left, shares
@@ -138,8 +138,8 @@ def _crossings(nodes: Vector, start: Vector, end: Vector) -> Vector:
     first = np.searchsorted(nodes, low, side="right")
     count = np.searchsorted(nodes, high, side="left") - first
     steps = np.arange(max(int(count.max(initial=0)), 0))
-    at = nodes[np.minimum(first[:, None] + steps, len(nodes) - 1)]
+    node = nodes[np.minimum(first[:, None] + steps, len(nodes) - 1)]
     span = (end - start)[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        t = (at - start[:, None]) / span
+        t = (node - start[:, None]) / span
     return np.clip(np.where(steps < count[:, None], t, 1.0), 0.0, 1.0)

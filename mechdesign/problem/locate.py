@@ -19,28 +19,29 @@ from mechdesign.problem.plane import WIDEST, Plane
 from mechdesign.problem.vocabulary import words_of
 
 _DEGREE = 111_195.0  # m of a degree of latitude, to 0.6 %
-_BY_CHANCE = 1e-6  # of a map: positions that are meant in its unit do not lie there
+_RARE_SHARE = 1e-6  # of a map: positions that are meant in its unit do not lie there
 
 
 def place_at(domain: Domain, location: Sequence[float]) -> int:
     """The place at `location` (k,): the cell of a grid, on a border the higher one; else the exact point."""
     if len(location) != domain.dimension or not all(math.isfinite(x) for x in location):
         message = f"needs {domain.dimension} finite number(s), in {domain.unit}, or the number of the secret"
-        raise InputError(message, field="at", value=_words(location))
+        raise InputError(message, field="at", value=_format_location(location))
     if domain.cell is None or domain.origin is None or domain.shape is None:
         same = (domain.points == np.asarray(location, float)).all(axis=1)
         if not same.any():
-            raise _elsewhere(domain, location, "none of the places")
+            raise _not_a_place_error(domain, location, "none of the places")
         return int(np.argmax(same))
+    # Fractions: doubles could put a location on a border into either cell.
     index = []
     for x, low, cell, count in zip(location, domain.origin, domain.cell, domain.shape, strict=True):
         position = (Fraction(x) - Fraction(low)) / Fraction(cell)
         if not 0 <= position <= count:
-            raise _elsewhere(domain, location, "outside the grid")
+            raise _not_a_place_error(domain, location, "outside the grid")
         index.append(min(math.floor(position), count - 1))
     place = int(domain.lookup[tuple(index)])
     if place < 0:
-        raise _elsewhere(domain, location, "in a masked cell")
+        raise _not_a_place_error(domain, location, "in a masked cell")
     return place
 
 
@@ -103,7 +104,7 @@ def place_on_earth(domain: Domain, longitude: float, latitude: float) -> list[fl
     try:
         return _on_plane(domain, domain.plane, longitude, latitude)
     except InputError as error:
-        raise _beyond(domain, domain.plane, longitude, latitude, error.message) from error
+        raise _outside_error(domain, domain.plane, longitude, latitude, error.message) from error
 
 
 def _on_plane(domain: Domain, plane: Plane, longitude: float, latitude: float) -> list[float]:
@@ -113,11 +114,11 @@ def _on_plane(domain: Domain, plane: Plane, longitude: float, latitude: float) -
         return [float(x) for x in point]
     margin = reach_margin(domain)
     if not ((point >= domain.points.min(axis=0) - margin) & (point <= domain.points.max(axis=0) + margin)).all():
-        raise InputError("lies outside the network", field="at", value=_words(point.tolist()))
+        raise InputError("lies outside the network", field="at", value=_format_location(point.tolist()))
     return [float(x) for x in domain.points[nearest_node(domain, point.tolist())]]
 
 
-def _beyond(domain: Domain, plane: Plane, longitude: float, latitude: float, message: str) -> InputError:
+def _outside_error(domain: Domain, plane: Plane, longitude: float, latitude: float, message: str) -> InputError:
     east, north = plane.backward(domain.points)
     digits = plane.decimals(domain.spacing)
     reach = [f"{values.min():.{digits}f} to {values.max():.{digits}f}" for values in (east, north)]
@@ -140,46 +141,46 @@ def reach_margin(domain: Domain) -> float:
     return float(cKDTree(domain.points).query(domain.points, k=2)[0][:, 1].max())
 
 
-def refuse_degrees(domain: Domain, positions: Points, *, surely: bool = True) -> None:
-    """Refuse positions (b, k) that are all degrees of the places' box; surely: if such numbers are rare on the map."""
+def refuse_degrees(domain: Domain, positions: Points, *, only_if_rare: bool = True) -> None:
+    """Refuse positions (b, k) that are all degrees of the places' box; only_if_rare: if few positions are such."""
     if domain.plane is None or positions.shape[1:] != (2,) or not np.isfinite(positions).all():
         return
+    # One degree of margin also finds positions beside the map, unless that many numbers are positions of it.
     share, inside = _as_degrees(domain, positions, margin=1.0)
-    if share > _BY_CHANCE:
+    if share > _RARE_SHARE:
         share, inside = _as_degrees(domain, positions, margin=0.0)
-    if surely and share > _BY_CHANCE:
+    if only_if_rare and share > _RARE_SHARE:
         return
-    for turned in (False, True):
-        if inside[turned].all():
-            longitude, latitude = positions[0, ::-1] if turned else positions[0]
-            order = "latitude and longitude" if turned else "longitude and latitude"
+    for is_swapped in (False, True):
+        if inside[is_swapped].all():
+            longitude, latitude = positions[0, ::-1] if is_swapped else positions[0]
+            order = "latitude and longitude" if is_swapped else "longitude and latitude"
             message = f"are {order} in degrees, and the map is in {domain.unit}"
             remedy = f"use --lon {longitude:.9g} --lat {latitude:.9g}, in Python plane.forward of them"
-            raise InputError(message, field="at", value=_words(positions[0].tolist()), remedy=remedy)
+            raise InputError(message, field="at", value=_format_location(positions[0].tolist()), remedy=remedy)
 
 
 def _as_degrees(domain: Domain, positions: Points, *, margin: float) -> tuple[float, tuple[Mask, Mask]]:
     """The share of the map that its degrees take as numbers, and the positions among them, in either order."""
     assert domain.plane is not None
     scale = METRES[domain.unit] / _DEGREE
+    # 1.01 covers the 0.6 % of `_DEGREE`. A degree of longitude is shorter, by the cosine of the latitude.
     half = 1.01 * np.abs(domain.points).max(axis=0) * scale
     half[0] /= math.cos(math.radians(min(abs(domain.plane.latitude) + half[1], WIDEST)))
     half += margin
     extent = np.ptp(domain.points, axis=0) + domain.spacing
     share = float(np.prod(np.minimum(2 * half, 360)) / np.prod(extent))
     east, north = positions.T
-    among = []
+    inside_by_order = []
     for longitude, latitude in ((east, north), (north, east)):
         away = np.abs((longitude - domain.plane.longitude + 180) % 360 - 180)
         inside = (away <= half[0]) & (np.abs(latitude - domain.plane.latitude) <= half[1])
-        among.append(inside & (np.abs(longitude) <= 180) & (np.abs(latitude) <= 90))
-    return share, (among[0], among[1])
+        inside_by_order.append(inside & (np.abs(longitude) <= 180) & (np.abs(latitude) <= 90))
+    return share, (inside_by_order[0], inside_by_order[1])
 
 
 def identifying_digits(points: Points) -> tuple[int | None, ...]:
-    """The fewest decimals per axis of places (n, k) that move no coordinate by over 1/20 of the least gap; None if
-    constant.
-    """
+    """The fewest decimals by axis that move no place (n, k) by over 1/20 of the least gap; None if it is constant."""
     digits: list[int | None] = []
     for values in points.T:
         gaps = np.diff(np.unique(values))
@@ -190,24 +191,25 @@ def identifying_digits(points: Points) -> tuple[int | None, ...]:
 
 def round_coordinate(value: float, digits: int | None) -> float:
     """`value` to so many decimals, as `identifying_digits` counts them."""
-    return 0.0 + (float(value) if digits is None else round(float(value), digits))  # 0.0 + -0.0 is 0.0
+    # 0.0 + -0.0 is 0.0: no coordinate is written as -0.
+    return 0.0 + (float(value) if digits is None else round(float(value), digits))
 
 
-def _elsewhere(domain: Domain, location: Sequence[float], message: str) -> InputError:
+def _not_a_place_error(domain: Domain, location: Sequence[float], message: str) -> InputError:
     nearest = nearest_node(domain, location)
     return InputError(
         message,
         field="at",
-        value=_words(location),
+        value=_format_location(location),
         remedy=f"give a location within half a cell of a place (unit: {domain.unit}), or a place: {nearest} is nearest",
     )
 
 
-def _words(location: Sequence[float]) -> str:
+def _format_location(location: Sequence[float]) -> str:
     return " ".join(f"{x:.12g}" for x in location)
 
 
-def _several(domain: Domain) -> str:
+def _shape_message(domain: Domain) -> str:
     axes = f"{domain.dimension} ax{'i' if domain.dimension == 1 else 'e'}s"
     return f"must be {words_of(domain).truths} on {axes}, in {domain.unit}"
 
@@ -219,8 +221,8 @@ def as_positions(domain: Domain, positions: ArrayLike) -> Points:
     except (TypeError, ValueError):
         array = np.empty((0, 0))
     if array.ndim != 2 or array.shape[1] != domain.dimension or len(array) == 0:
-        message, alone = _several(domain), domain.dimension == 1
-        remedy = "pass one number, e.g. 85000 (no thousands separator)" if alone else None
+        message, is_scalar = _shape_message(domain), domain.dimension == 1
+        remedy = "pass one number, e.g. 85000 (no thousands separator)" if is_scalar else None
         raise InputError(message, field="at", value=f"{positions!s:.60}", remedy=remedy)
     refuse_degrees(domain, array)
     return array

@@ -18,7 +18,7 @@ from mechdesign.base.validation import as_numbers, check_not_negative, validate_
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import Domain
 
-SQUARE, LENGTH, APART = 0, 1, 2  # codes of formulas
+SQUARE, LENGTH, APART = 0, 1, 2  # codes of formulas in compiled sums
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -133,6 +133,7 @@ class ZeroOne(Loss):
 
     def matrix(self, secrets: Domain, reports: Domain) -> Matrix:
         secrets.require_alike(reports)
+        # By coordinates: the distance of two places can round to 0.
         pairs = zip(secrets.points.T, reports.points.T, strict=True)
         return np.any([a[:, None] != b[None, :] for a, b in pairs], axis=0).astype(float)
 

@@ -1,8 +1,8 @@
-"""Labels or data: whether the first line and the first column of a matrix are names, ids, ages or years.
+"""Labels or data: the first line and the first column of a matrix may be names, ids, ages or years.
 
-Words are labels. Of different numbers, a reading is taken if it alone makes every row sum to 1, or every row of counts
-to one number, with labels of another size than the counts. Otherwise integers beside fractions are labels, and running
-numbers (0, 1, 2) much smaller than the counts. Other doubtful numbers, and a word among numbers, are refused.
+Words are labels. Distinct numbers may be labels or data. A reading is taken if it alone makes every row sum to 1, or
+every row of counts to one number, with labels of another size than the counts. Otherwise integers next to fractions are
+labels, and running numbers (0, 1, 2) much smaller than the counts. All other cases are refused.
 """
 
 from __future__ import annotations
@@ -18,17 +18,28 @@ from mechdesign.errors import InputError
 from mechdesign.problem.columns import INDEX, is_missing, number_of, plain_name
 from mechdesign.problem.text import TextFile
 
-OFF = 0.01  # rows further than this from 1 are not probabilities that were rounded
+SUM_TOLERANCE = 0.01  # rows further than this from 1 are not probabilities that were rounded
 # headers of a column that names the rows
 ROW_NAMES = INDEX | {"secret", "secrets", "label", "labels", "name", "names"}
-_DATED = {"age", "ages", "year", "years", "class", "cell", "place", "node", "zip", "plz"}  # of different numbers
+_NUMBERED_NAMES = {
+    "age",
+    "ages",
+    "year",
+    "years",
+    "class",
+    "cell",
+    "place",
+    "node",
+    "zip",
+    "plz",
+}  # of different numbers
 WHOLE = re.compile(r"[+-]?\d+(\.0*)?")
-_LIKE_THE_OTHERS = 3.0  # a line whose sum is within this factor of that of the others may be data
+_DATA_FACTOR = 3.0  # a line whose sum is within this factor of that of the others may be data
 FEWEST = 3  # texts of this many fields cannot be a row of probabilities if they read 0, 1, 2
 
 
 class MatrixLabels:
-    """Which of the first line and the first column of a matrix are labels."""
+    """The first line and the first column of a matrix, read as labels or as data."""
 
     def __init__(self, words: AnyArray, text: TextFile, note: Callable[[str], None]) -> None:
         self.words, self.text, self.note = words, text, note
@@ -36,25 +47,26 @@ class MatrixLabels:
         self.first, self.column = read(words[0]).astype(float), read(words[:, 0]).astype(float)
 
     def labels(self) -> tuple[bool, bool]:
+        """True for the first line, and for the first column, if it holds labels."""
         if self.words.shape[1] == 1:
             return bool(np.isnan(self.first[0]) and not is_missing(self.words[0, 0])), False
         header = self._header_of_words()
         index = self._index_of_words(header)
         if header and index is None:
             named = plain_name(self.words[0, 0])
-            dated = named in _DATED and self._labels(self.words[1:, 0])
-            index = True if named in ROW_NAMES or dated else False if self._alike() else None
+            dated = named in _NUMBERED_NAMES and self._may_be_labels(self.words[1:, 0])
+            index = True if named in ROW_NAMES or dated else False if self._is_numbered() else None
         line, column = bool(header), bool(index)
         readings = [(line, column)]
-        if header is None and self._labels(self.words[0, int(column) :]):
+        if header is None and self._may_be_labels(self.words[0, int(column) :]):
             readings.append((True, column))
-        if index is None and self._labels(self.words[int(line) :, 0]):
+        if index is None and self._may_be_labels(self.words[int(line) :, 0]):
             readings.append((line, True))
         # Both may be labels; the corner between them is neither.
         if (
             header is not False
             and index is not False
-            and self._labels(self.words[0, 1:]) & self._labels(self.words[1:, 0])
+            and self._may_be_labels(self.words[0, 1:]) & self._may_be_labels(self.words[1:, 0])
         ):
             readings.append((True, True))
         return self._decide(list(dict.fromkeys(readings)))
@@ -63,11 +75,11 @@ class MatrixLabels:
         """True if words make the first line a header, False if they make it a row; None without words."""
         first, rest = self.words[0, 0], self.words[0, 1:]
         named = plain_name(first) in ROW_NAMES
-        odd = [word for word, number in zip(rest, self.first[1:], strict=True) if np.isnan(number)]
-        if self.text.short or (odd and len(odd) == len(rest)):
-            return self.text.short or not all(map(is_missing, odd)) or bool(np.isnan(self.first[0]))
-        if odd:  # words beside numbers: labels of a table that says so, else a field that is not a number
-            return named and not all(map(is_missing, odd))
+        texts = [word for word, number in zip(rest, self.first[1:], strict=True) if np.isnan(number)]
+        if self.text.has_short_header or (texts and len(texts) == len(rest)):
+            return self.text.has_short_header or not all(map(is_missing, texts)) or bool(np.isnan(self.first[0]))
+        if texts:  # words beside numbers: labels of a table that says so, else a field that is not a number
+            return named and not all(map(is_missing, texts))
         if not np.isnan(self.first[0]):
             return None
         if named and (first == "" or not is_missing(first)):
@@ -75,34 +87,34 @@ class MatrixLabels:
         if is_missing(first):
             return False
         # One word before numbers: the name of an index above labels, or the label of a row of data.
-        whole = all(WHOLE.fullmatch(word) for word in rest) and self._labels(rest)
+        whole = all(WHOLE.fullmatch(word) for word in rest) and self._may_be_labels(rest)
         if np.isnan(self.column[1:]).any():
             if whole and (np.diff(self.first[1:]) > 0).all():
-                raise self._refusal("line", self.words[0])
+                raise self._ambiguity_error("line", self.words[0])
             return False
         if not whole:
-            raise self._refusal("line", self.words[0])
+            raise self._ambiguity_error("line", self.words[0])
         return True
 
     def _index_of_words(self, header: bool | None) -> bool | None:
         """True if words make the first column labels, False if one of them is not a number; None without words."""
-        if self.text.short:
+        if self.text.has_short_header:
             return True
         below, numbers = self.words[1 if header else 0 :, 0], self.column[1 if header else 0 :]
-        odd = [word for word, number in zip(below, numbers, strict=True) if np.isnan(number)]
-        if not odd:
+        texts = [word for word, number in zip(below, numbers, strict=True) if np.isnan(number)]
+        if not texts:
             return None
         named = bool(header) and plain_name(self.words[0, 0]) in ROW_NAMES
-        return (named or len(odd) == len(below)) and not all(map(is_missing, odd))
+        return (named or len(texts) == len(below)) and not all(map(is_missing, texts))
 
-    def _alike(self) -> bool:
+    def _is_numbered(self) -> bool:
         parts = [re.fullmatch(r"(.*?)(\d+)", word) for word in self.words[0]]
         if not all(parts):
             return False
         stems, numbers = {part[1] for part in parts if part}, [int(part[2]) for part in parts if part]
         return len(stems) == 1 and bool((np.diff(numbers) == 1).all())
 
-    def _labels(self, words: AnyArray) -> bool:
+    def _may_be_labels(self, words: AnyArray) -> bool:
         numbers = np.array([number_of(word, self.text.decimal) for word in words])
         whole = all(WHOLE.fullmatch(word) for word in words)
         rising = bool((np.diff(numbers) > 0).all())
@@ -115,52 +127,55 @@ class MatrixLabels:
         return np.vectorize(lambda word: number_of(word, self.text.decimal, shares=True), otypes=[float])(words)
 
     def _decide(self, readings: list[tuple[bool, bool]]) -> tuple[bool, bool]:
+        # The first reading takes the most numbers as data.
         plain = readings[0]
-        if self._in_pairs():
-            raise self._refusal("line", self.words[0])
+        if self._has_decimal_commas():
+            raise self._ambiguity_error("line", self.words[0])
         blocks = {reading: self._block(reading) for reading in readings}
-        blocks = {each: block for each, block in blocks.items() if each == plain or min(block.shape) > 1}
+        # Labels that leave one row or one column are not a table.
+        blocks = {reading: block for reading, block in blocks.items() if reading == plain or min(block.shape) > 1}
         if len(blocks) == 1:
             return plain
-        sound = [reading for reading, block in blocks.items() if _adds_up(block)]
+        sound = [reading for reading, block in blocks.items() if _has_equal_sums(block)]
+        # 0, 1 above rows that sum to 1 is a header of two reports, or a deterministic row.
         if list(self.words[0, plain[1] :]) == ["0", "1"] and (True, plain[1]) in sound:
-            raise self._refusal("line", self.words[0])
+            raise self._ambiguity_error("line", self.words[0])
         if plain in sound:
             return plain
         if not sound:
             return self._without_sums(blocks)
         for reading in sound:
-            if len(sound) > 1 or self._like_data(reading, blocks[reading]):
+            if len(sound) > 1 or self._resembles_data(reading, blocks[reading]):
                 kind, labels = ("column", self.words[:, 0]) if reading[1] > plain[1] else ("line", self.words[0])
-                raise self._refusal(kind, labels)
+                raise self._ambiguity_error(kind, labels)
         self._note_labels(sound[0], plain)
         return sound[0]
 
-    def _like_data(self, reading: tuple[bool, bool], block: Matrix) -> bool:
-        if not _counts(block):
+    def _resembles_data(self, reading: tuple[bool, bool], block: Matrix) -> bool:
+        if not _are_counts(block):
             return False
         line, column = self.first[int(reading[1]) :], self.column[int(reading[0]) :]
         sizes = [(line.sum(), block.sum(axis=1).mean())] if reading[0] else []
         sizes += [(column.sum(), block.sum(axis=0).mean())] if reading[1] else []
-        return any(usual / _LIKE_THE_OTHERS < size < usual * _LIKE_THE_OTHERS for size, usual in sizes)
+        return any(usual / _DATA_FACTOR < size < usual * _DATA_FACTOR for size, usual in sizes)
 
     def _without_sums(self, blocks: dict[tuple[bool, bool], Matrix]) -> tuple[bool, bool]:
         """The reading of rows without a common sum: integers beside fractions are labels, others may be."""
-        plain, most = next(iter(blocks)), next(reversed(blocks))
-        if np.isnan(blocks[most]).any():
+        plain, fullest = next(iter(blocks)), next(reversed(blocks))
+        if np.isnan(blocks[fullest]).any():
             return plain
-        if not _counts(blocks[most]):  # probabilities that do not sum to 1
-            self._note_labels(most, plain)
-            return most
-        square = {each for each, block in blocks.items() if block.shape[0] == block.shape[1]}
-        if (True, True) in blocks and _running(self.first[1:]) and _running(self.column[1:]):
+        if not _are_counts(blocks[fullest]):  # probabilities that do not sum to 1
+            self._note_labels(fullest, plain)
+            return fullest
+        square = {reading for reading, block in blocks.items() if block.shape[0] == block.shape[1]}
+        if (True, True) in blocks and _counts_up(self.first[1:]) and _counts_up(self.column[1:]):
             self._note_labels((True, True), plain)
             return True, True
         labels = {(True, plain[1]): self.words[0, int(plain[1]) :], (plain[0], True): self.words[int(plain[0]) :, 0]}
         doubtful = []
-        for reading in [each for each in labels if each in blocks and each != plain]:
+        for reading in [reading for reading in labels if reading in blocks and reading != plain]:
             numbers = np.array([number_of(word, self.text.decimal) for word in labels[reading]])
-            if _running(numbers) and not self._like_data(reading, blocks[reading]):
+            if _counts_up(numbers) and not self._resembles_data(reading, blocks[reading]):
                 self._note_labels(reading, plain)
                 return reading
             # Distinct integers in any order may be labels, unless all numbers together are a square table.
@@ -169,18 +184,18 @@ class MatrixLabels:
                 doubtful.append((not likely, reading))
         if doubtful:
             reading = min(doubtful)[1]
-            raise self._refusal("line" if reading[0] > plain[0] else "column", labels[reading])
+            raise self._ambiguity_error("line" if reading[0] > plain[0] else "column", labels[reading])
         rows, columns = blocks[plain].shape
         self.note(f"All {rows} x {columns} numbers of the table are taken as data, none as labels.")
         return plain
 
-    def _in_pairs(self) -> bool:
+    def _has_decimal_commas(self) -> bool:
         """True if commas may be decimal marks: the fields, taken in pairs, are rows of probabilities."""
         whole, decimals = self.words[:, ::2], self.words[:, 1::2]
         if self.text.separator != "," or whole.shape != decimals.shape or whole.shape[1] < 2:
             return False
         joined = np.frompyfunc(lambda left, right: number_of(f"{left}.{right}", "."), 2, 1)(whole, decimals)
-        return _adds_up(joined.astype(float)) and bool((joined.astype(float) <= 1).all())
+        return _has_equal_sums(joined.astype(float)) and bool((joined.astype(float) <= 1).all())
 
     def _note_labels(self, reading: tuple[bool, bool], plain: tuple[bool, bool]) -> None:
         kinds = [("first line", self.words[0]), ("first column", self.words[:, 0])]
@@ -188,7 +203,7 @@ class MatrixLabels:
             if taken and not before:
                 self.note(f"The {kind} of the table is taken as labels, not as data: {join_labels(list(words))}.")
 
-    def _refusal(self, kind: str, words: AnyArray) -> InputError:
+    def _ambiguity_error(self, kind: str, words: AnyArray) -> InputError:
         remedy = {
             "line": "write a header line of words; for data, name the columns alike: r0,r1,r2",
             "column": "write a header line: its first cell empty for labels; for data, all names alike: r0,r1,r2",
@@ -197,18 +212,18 @@ class MatrixLabels:
         return InputError(message, field="table", value=join_labels(list(words)), remedy=remedy[kind])
 
 
-def _running(numbers: Vector) -> bool:
+def _counts_up(numbers: Vector) -> bool:
     return len(numbers) >= FEWEST and numbers[0] in (0, 1) and bool((np.diff(numbers) == 1).all())
 
 
-def _adds_up(block: Matrix) -> bool:
+def _has_equal_sums(block: Matrix) -> bool:
     if np.isnan(block).any() or (block < 0).any() or 0 in block.shape:
         return False
     sums = block.sum(axis=1)
-    if _counts(block):
+    if _are_counts(block):
         return bool((sums == sums[0]).all())
-    return bool((abs(sums - 1) <= OFF).all())
+    return bool((abs(sums - 1) <= SUM_TOLERANCE).all())
 
 
-def _counts(block: Matrix) -> bool:
+def _are_counts(block: Matrix) -> bool:
     return bool((block == np.floor(block)).all() and block.max() > 1)

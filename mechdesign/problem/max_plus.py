@@ -62,10 +62,12 @@ def transform(
     leaf: int = LEAF,
 ) -> Vector:
     """The largest over sources j of height_j - gamma d, or if `linear` of height_j / (1 + gamma d), shape (m,)."""
-    near, far = split(targets, leaf), split(sources, leaf)
-    top = np.maximum.reduceat(height[far.order], far.start[:-1])
+    target_blocks, source_blocks = split(targets, leaf), split(sources, leaf)
+    top = np.maximum.reduceat(height[source_blocks.order], source_blocks.start[:-1])
     largest = np.empty(len(targets))
-    largest[near.order] = _transform(near, far, height[far.order], top, gamma, linear, radius)
+    largest[target_blocks.order] = _transform(
+        target_blocks, source_blocks, height[source_blocks.order], top, gamma, linear, radius
+    )
     return largest
 
 
@@ -91,6 +93,7 @@ def _box_distance(low, high, other_low, other_high):  # type: ignore[no-untyped-
 
 @numba.njit(inline="always")
 def _value(height, distance, gamma, linear, radius):  # type: ignore[no-untyped-def]
+    # Both forms fall as the distance grows, also in floating point: a box bounds all its places.
     beyond = max(distance - radius, 0.0)
     return height / (1 + gamma * beyond) if linear else height - gamma * beyond
 

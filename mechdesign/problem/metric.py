@@ -3,13 +3,9 @@
 A mechanism is private for a metric d when P(y|u) <= e^{d(u,u')} P(y|u') for all secrets u, u' and reports y. Here d is
 the shortest-path distance of an explicit edge list, so checking the edges suffices.
 
-Lengths are doubles that never exceed the exact product of the doubles in a claim: the scale, epsilon, and the distance
-between stored coordinates, the stored length of a street, or the integral of eps. With u = 2^-53, a Euclidean length is
-right to 6 u before it is rounded down: the sum of squares to 5 u, its root to 2.5 u, and the root and two factors take
-u each. A factor times ROUND_DOWN = 1 - 512 u, and its product with a length, are right to u each. So (1 - 512 u) (1 + 6
-u) < 1 and, for every factor more, (1 - 512 u) (1 + u)^2 < 1. This holds for products of at least 2^-960
-(`base/numbers.py`); smaller ones become 0, and edges that short are refused. The lengths of a graph and epsilon of the
-discrete metric at scale 1 are exact.
+Lengths are doubles that never exceed the exact product of the doubles in a claim: the scale, epsilon, and a distance,
+the stored length of a street, or the integral of eps. At scale 1 the lengths of a graph and epsilon of the discrete
+metric are exact.
 Source: d-privacy, Alvim et al. 2018 section III; locally Lipschitz privacy, Koufogiannis & Pappas 2016 Definition 3.
 """
 
@@ -152,6 +148,11 @@ def check_unit(unit: str, domain: Domain) -> None:
 
 def scale_down(edges: Edges, factor: float) -> Edges:
     """Every length times `factor`, rounded down; lengths below 2^-960 become 0."""
+    # u = 2^-53. A Euclidean length is right to 6 u before it is rounded down: the sum of squares to 5 u, its root to
+    # 2.5 u, and the root and two factors take u each. A factor times ROUND_DOWN = 1 - 512 u, and its product with a
+    # length, are right to u each. So (1 - 512 u) (1 + 6 u) < 1 and, for every factor more, (1 - 512 u) (1 + u)^2 < 1.
+    # This holds for products of at least 2^-960 (`SMALLEST`); smaller ones become 0, and edges that short are refused
+    # at scale 1.
     scaled = edges.scale(factor * ROUND_DOWN)
     is_in_range = (scaled.length >= SMALLEST) & (factor >= SMALLEST)
     return replace(scaled, length=np.where(is_in_range, scaled.length, 0.0))

@@ -83,6 +83,7 @@ class PerLength(Metric):
         canonical_unit(self.unit)
 
     def in_unit_of(self, domain: Domain) -> Self:
+        # An exact fraction, rounded once and downwards: the claim never gets weaker.
         ratio = unit_ratio(self.unit, domain.unit)
         if ratio == 1:
             return self
@@ -304,6 +305,7 @@ def metric_from_description(description: dict[str, Any], stored_edges: Edges | N
 
 def _check_pairs(edges: Edges) -> None:
     refuse_entries(edges.tail == edges.head, edges.tail, "self-loop: an edge joins a place to itself", field="edges")
+    # Sorted, equal pairs are neighbours; `_edges` has put the lower number of each pair first.
     order = np.lexsort((edges.head, edges.tail))
     tail, head = edges.tail[order], edges.head[order]
     repeated = np.flatnonzero((tail[1:] == tail[:-1]) & (head[1:] == head[:-1]))
@@ -325,10 +327,10 @@ def check_storable(metric: Metric, domain: Domain) -> None:
     """Refuse a metric of a class from outside that a file could not hold."""
     if type(metric).__module__.startswith("mechdesign."):
         return
-    listed = metric.edges(domain) if metric.uses_stored_edges else None
+    stored_edges = metric.edges(domain) if metric.uses_stored_edges else None
     try:
         description = json.loads(json.dumps(metric.parameters()))
-        restored = type(metric).from_description(description, scale=metric.scale, stored_edges=listed)
+        restored = type(metric).from_description(description, scale=metric.scale, stored_edges=stored_edges)
     except (TypeError, ValueError, KeyError) as error:
         restored, why = None, f"{error}"
     else:
@@ -343,7 +345,7 @@ def check_storable(metric: Metric, domain: Domain) -> None:
 
 
 def level_range(metric: Metric) -> tuple[float, float]:
-    """The smallest and largest eps of a metric at scale 1. Raises: UnsuitableError for a metric without a level."""
+    """The smallest and largest eps of a metric at scale 1; UnsuitableError for a metric without a level."""
     if isinstance(metric, Euclidean):
         return metric.epsilon, metric.epsilon
     level = plane_level_map(metric)
@@ -351,7 +353,7 @@ def level_range(metric: Metric) -> tuple[float, float]:
 
 
 def plane_level_map(metric: Metric) -> PrivacyLevel:
-    """The level map of two axes of an eikonal metric. Raises: UnsuitableError for other metrics."""
+    """The level map of two axes of an eikonal metric; UnsuitableError for other metrics."""
     if not isinstance(metric, Eikonal) or len(metric.level.raster.axes) != 2:
         wanted = "a Euclidean metric, or an eikonal one with a map of two axes"
         raise UnsuitableError(f"positions need {wanted}", field="metric", value=metric.kind)

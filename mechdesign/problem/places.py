@@ -55,22 +55,29 @@ def read_places(path: str | Path, *, columns: Columns = None) -> Points:
     text = TextFile(path, "places")
     words = text.words()
     first = list(words.iloc[0])
-    named = text.short or any(not _is_number(word, text.decimal) and not is_missing(word) for word in first)
-    if named or columns:
+    has_header = text.has_short_header or any(
+        not _is_number(word, text.decimal) and not is_missing(word) for word in first
+    )
+    if has_header or columns:
         return _named_places(text, columns)
     places = numbers_in(words.to_numpy(object), text.decimal, text.doubtful, "places")
     if not 1 <= places.shape[1] <= 3:
         raise InputError("coordinates have 1 to 3 columns", field="places", value=f"{places.shape[1]} columns")
-    whole = all(WHOLE.fullmatch(word) for word in words[0])
-    numbered = whole and (np.diff(places[:, 0]) == 1).all() and places[0, 0] in (0, 1) and len(places) >= FEWEST
-    distinct = whole and len(np.unique(places[:, 0])) == len(places)
-    header = _counts_up(first) and len(first) > 1
-    if header or (places.shape[1] == 2 and numbered) or (places.shape[1] == 3 and distinct and len(places) > 1):
-        line = "the first line" if header else "the first column"
+    are_integers = all(WHOLE.fullmatch(word) for word in words[0])
+    counts_up = are_integers and (np.diff(places[:, 0]) == 1).all() and places[0, 0] in (0, 1) and len(places) >= FEWEST
+    are_distinct = are_integers and len(np.unique(places[:, 0])) == len(places)
+    # Integers before one or two further columns may be ids as well as coordinates.
+    is_index_line = _counts_up(first) and len(first) > 1
+    if (
+        is_index_line
+        or (places.shape[1] == 2 and counts_up)
+        or (places.shape[1] == 3 and are_distinct and len(places) > 1)
+    ):
+        line = "the first line" if is_index_line else "the first column"
         raise InputError(
             f"{line} may be labels or coordinates",
             field="places",
-            value=join_labels(first if header else list(words[0])),
+            value=join_labels(first if is_index_line else list(words[0])),
             remedy="write a header: x,y for coordinates, id,x,y where the first column names places",
         )
     return places

@@ -2,15 +2,13 @@
 
     azimuthal equidistant: a point at geodesic distance r and azimuth a from the centre lies at r (sin a, cos a)
 
-A step of the ground with components dr and r da in the plane has the length sqrt(dr^2 + m(r)^2 da^2) on the ellipsoid,
-where m'' + K m = 0, m(0) = 0, m'(0) = 1 along the geodesic, and 0 < K <= 1 / b^2 (largest on the equator; b is the
-semi-minor axis). By Sturm's comparison b sin(r / b) <= m(r) <= r, so that within the radius r
+Within the radius r of the centre, with b the semi-minor axis of the ellipsoid,
 
     geodesic distance  <=  distance in the plane  <=  (1 + excess(r)) geodesic distance,
-    excess(r) = t / sin t - 1  <=  t^2 / 6 (1 + t^2 / 8),  t = r / b <= 0.79
+    excess(r) = t / sin t - 1  <=  t^2 / 6 (1 + t^2 / 8),  t = r / b <= 0.79                                        (1)
 
-(discs of such radii are convex on the ground and in the plane): 4.1e-7 at 10 km, 4.1e-5 at 100 km. A mechanism for eps
-/ (1 + excess) times the distance in the plane is private for eps times the geodesic distance.
+that is 4.1e-7 at 10 km and 4.1e-5 at 100 km. A mechanism for eps / (1 + excess) times the distance in the plane is
+private for eps times the geodesic distance.
 Source: Andrés et al. 2013, section 3; J. P. Snyder, Map Projections (USGS Professional Paper 1395), chapter 25,
 computed by PROJ from geodesics. The bound is ours.
 """
@@ -45,11 +43,12 @@ def wrap_degrees(degrees: Vector) -> Vector:
 
 def middle_longitude(longitude: Vector) -> tuple[float, float]:
     """The middle, in (-180, 180], and the width of the shortest arc that holds all longitudes."""
-    around = np.unique(longitude % 360)
-    gaps = np.diff(np.append(around, around[0] + 360))
+    sorted_longitude = np.unique(longitude % 360)
+    gaps = np.diff(np.append(sorted_longitude, sorted_longitude[0] + 360))
+    # The largest gap lies outside the arc; the first longitude follows again at 360 degrees.
     last = int(np.argmax(gaps))
     width = 360 - float(gaps[last])
-    middle = float(around[(last + 1) % len(around)]) + width / 2
+    middle = float(sorted_longitude[(last + 1) % len(sorted_longitude)]) + width / 2
     while middle > 180:
         middle -= 360
     return middle, width
@@ -116,11 +115,17 @@ class Plane(FrozenRecord):
 
     def any_excess(self, radius: float) -> float:
         """`excess` without a limit; inf beyond 5,000 km, where the bound ends."""
+        # (1). A step of the ground with components dr and r da in the plane has the length sqrt(dr^2 + m(r)^2 da^2) on
+        # the ellipsoid. Here m'' + K m = 0, m(0) = 0, m'(0) = 1 along the geodesic, and 0 < K <= 1 / b^2, which is
+        # largest on the equator. By Sturm's comparison b sin(r / b) <= m(r) <= r. Discs of such radii are convex on the
+        # ground and in the plane, so that shortest paths stay within them.
         t = radius * METRES[self.unit] / _MINOR_AXIS
         return t * t / 6 * (1 + t * t / 8) if t <= 0.79 else math.inf
 
     def decimals(self, cell: float) -> int:
         """The fewest decimals of degrees that move no place by more than a tenth of `cell`, in `unit`."""
+        # Rounding moves each axis by at most half a unit of the last digit, both together by sqrt(2) of that. A degree
+        # has at most 111,700 m.
         return math.ceil(math.log10(111_700 * math.sqrt(0.5) / (cell * METRES[self.unit] / 10)))
 
     def words(self) -> str:

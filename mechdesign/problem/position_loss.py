@@ -1,24 +1,11 @@
 """The mean loss to the true position, uniform in its cell, and the expected loss of a claim.
 
-A position x = u + h s in the cell of u, s uniform in [-1/2, 1/2]^k, is moved to the centre of its cell, or to the
-centre of one of the 3 x 3 cells around by the weights of the quadratic B-spline. For a table P
+A position x = u + h s lies in the cell of u, s uniform in [-1/2, 1/2]^k. It is moved to the centre of its cell, or to
+the centre of one of the 3 x 3 cells around by the weights b_i of the quadratic B-spline. For a table P
 
-    loss = sum_u prior(u) sum_i sum_y P(y | row of u + i) L_i(u, y),     L_i(u, y) = int b_i(s) l(u + h s, y) ds.
+    loss = sum_u prior(u) sum_i sum_y P(y | row of u + i) L_i(u, y),     L_i(u, y) = int b_i(s) l(u + h s, y) ds.   (1)
 
-Squared distance, exactly. With the moments of b_i along an axis,
-
-    int b = 1/6, 2/3, 1/6        int b s = -1/24, 0, 1/24        int b s^2 = 1/60, 1/20, 1/60        (i = -1, 0, 1)
-
-of (1/2 - s)^2 / 2, 3/4 - s^2, (1/2 + s)^2 / 2, L_i is a polynomial of u - y. Summed over i the moments are 1, 0, 1/12:
-snapping to the centre adds h^2 / 12 for each axis, whatever the table. For the spline, E[row | x] = x and Var(row | x)
-= h^2 / 4 along an axis. Where prior and rows extend beyond a place k, the position moved there has density B((x - k) /
-h) / h, the cubic spline, of mean k and variance h^2 / 4. So the loss is that between centres under the prior prior_k =
-sum_u prior(u) int b_{k - u}, plus h^2 / 4 for each axis.
-
-Distance. L_i depends on y - u alone where reports lie on the lattice of the cells. The integral over a cell without y
-is by Gauss-Legendre rules of 20 x 20 nodes, that over the cell of y in two triangles a quadrant, where the integrand is
-a product of analytic functions. The relative error is below 1e-12: the nearest singularity of a rule lies on the
-ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40 = 5e-16.
+L_i is exact for squared distances (`_MOMENTS`), and right to a relative 1e-12 for distances (`_cell_distances`).
 """
 
 from __future__ import annotations
@@ -35,6 +22,12 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, Loss, SquaredDistance
 
 STEPS = (-1, 0, 1)  # i, from the cell of a position to the row that is drawn from; None: always that of the cell
+# Squared distance, exactly. L_i of (1) is a polynomial of u - y, with the moments of b_i along an axis, (1/2 - s)^2 /
+# 2, 3/4 - s^2, (1/2 + s)^2 / 2 for i = -1, 0, 1: int b, int b s, int b s^2. Summed over i the moments are 1, 0, 1/12:
+# moving to the centre adds h^2 / 12 for each axis, whatever the table. For the spline E[row | x] = x and Var(row | x) =
+# h^2 / 4 along an axis. Where prior and rows extend beyond a place k, the position moved there has density B((x - k) /
+# h) / h, the cubic spline, of mean k and variance h^2 / 4. So the loss is that between centres under the prior prior_k
+# = sum_u prior(u) int b_{k - u}, plus h^2 / 4 for each axis.
 _MOMENTS = {-1: (1 / 6, -1 / 24, 1 / 60), 0: (2 / 3, 0.0, 1 / 20), 1: (1 / 6, 1 / 24, 1 / 60), None: (1.0, 0.0, 1 / 12)}
 CENTRE_WEIGHTS = np.outer([1.0, 6.0, 1.0], [1.0, 6.0, 1.0]).ravel() / 64  # of the 3 x 3 rows that a centre draws
 _NODES = 20  # of a Gauss-Legendre rule
@@ -85,7 +78,7 @@ def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...])
 
 
 def _mean_squares(away: Points, cell: tuple[float, ...], step: Step) -> Matrix:
-    moments = [_MOMENTS[one] for one in step]
+    moments = [_MOMENTS[index] for index in step]
     weight = np.prod([moment[0] for moment in moments])
     total = np.zeros(away.shape[1:])
     for gap, h, (zeroth, first, second) in zip(away, cell, moments, strict=True):
@@ -104,6 +97,7 @@ def _displacements(domain: Domain, reports: Domain) -> Integers | None:
 
 
 def _distance(away: Integers, step: Step) -> Matrix:
+    # On a line: the mean distance within the cell of y is h / 4, elsewhere that between centres.
     if len(away) == 1:
         return np.where(away[0] == 0, 0.25, np.abs(away[0]).astype(float))
     low, high = away.reshape(2, -1).min(axis=1), away.reshape(2, -1).max(axis=1)
@@ -113,12 +107,15 @@ def _distance(away: Integers, step: Step) -> Matrix:
 
 def _cell_distances(across: Integers, along: Integers, step: Step) -> Floats:
     """L_i in sides of a cell for reports at displacements across x along."""
+    # Gauss-Legendre rules of 20 x 20 nodes; for the cell of y in two triangles a quadrant, where the integrand is a
+    # product of analytic functions. The nearest singularity of a rule lies on the ellipse of sum of half axes 1 + sqrt
+    # 2 or more: the relative error is about (1 + sqrt 2)^-40 = 5e-16, far below 1e-12.
     node, weight = leggauss(_NODES)
-    at, share = node / 2, weight / 2
-    shares = [share * _spline(one, at) for one in step]
+    position, share = node / 2, weight / 2
+    shares = [share * _spline(one, position) for one in step]
     table = np.zeros((len(across), len(along)))
-    for s, a in zip(at, shares[0], strict=True):
-        for t, b in zip(at, shares[1], strict=True):
+    for s, a in zip(position, shares[0], strict=True):
+        for t, b in zip(position, shares[1], strict=True):
             table += a * b * np.hypot((across - s)[:, None], (along - t)[None, :])
     radius, slope = (node + 1) / 4, (node + 1) / 2
     total = 0.0

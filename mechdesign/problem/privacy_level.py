@@ -35,8 +35,8 @@ class PrivacyLevel(FrozenRecord):
     Attributes
     ----------
     raster, extend : Raster, bool
-        eps at the nodes, in nats per unit of length, linear between them, a `value_unit` such as "1/km" converted; True
-        if eps is constant beyond the raster, else a problem with places there is refused.
+        eps at the nodes in nats per unit of length, linear between them; a `value_unit` such as "1/km" is converted.
+        With extend eps is constant beyond the raster; else a problem with places there is refused.
 
     Examples
     --------
@@ -90,8 +90,8 @@ class PrivacyLevel(FrozenRecord):
             raise InputError("must be finite", field="slope", value=slope)
         values = slope * density.values + floor
         if not (values > 0).all():
-            least = f"slope {slope}, floor {floor}: smallest eps {values.min():.6g}"
-            raise InputError("slope * density + floor must be positive everywhere", field="slope", value=least)
+            shown = f"slope {slope}, floor {floor}: smallest eps {values.min():.6g}"
+            raise InputError("slope * density + floor must be positive everywhere", field="slope", value=shown)
         return cls(raster=level_raster([density.x, density.y, density.z], values, density.unit), extend=extend)
 
     @classmethod
@@ -137,14 +137,16 @@ class PrivacyLevel(FrozenRecord):
         if converted is self.raster:
             return self
         # Nodes move by u M, M the largest coordinate: in a cell of width g eps moves by at most 4 u M / g max eps.
-        far = sum(np.abs(nodes).max() / np.diff(nodes).min() for nodes in converted.axes if len(nodes) > 1)
-        moved = 16 * UNIT_ROUNDOFF * (1 + far) * self.largest / self.smallest
-        if not moved <= LARGEST_DEFECT:
+        coordinates_per_gap = sum(
+            np.abs(nodes).max() / np.diff(nodes).min() for nodes in converted.axes if len(nodes) > 1
+        )
+        relative_error = 16 * UNIT_ROUNDOFF * (1 + coordinates_per_gap) * self.largest / self.smallest
+        if not relative_error <= LARGEST_DEFECT:
             levels = f"levels {self.smallest:.6g} to {self.largest:.6g}"
             accuracy = f"{LARGEST_DEFECT:g} in doubles; state the map in {unit}"
             raise InputError(f"cannot be converted to {accuracy}", field="epsilon", value=levels)
         ratio = float(unit_ratio(unit, self.raster.unit))
-        values = converted.values * (ratio * (1 - moved))
+        values = converted.values * (ratio * (1 - relative_error))
         return replace(self, raster=level_raster([converted.x, converted.y, converted.z], values, converted.unit))
 
     def at(self, points: Points) -> Vector:

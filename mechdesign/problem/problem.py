@@ -81,7 +81,8 @@ class DesignProblem(FrozenRecord):
             )
         if self.loss.code is not None:
             self.domain.require_alike(self.reports)
-        else:  # a table, or the class of a user: its values are checked
+        # A table, or the class of a user: reading the property checks its values.
+        else:
             self.loss_matrix  # noqa: B018
         if self.query is not None:
             self.query.check(self.domain, self.reports)
@@ -90,8 +91,9 @@ class DesignProblem(FrozenRecord):
 
     @property
     def storable_parameters(self) -> dict[str, Parameter]:
-        kept = self.parameters.items()
-        return {name: str(value) if value in (math.inf, -math.inf) else value for name, value in kept}
+        # JSON has no infinity: it is stored as the text "inf".
+        items = self.parameters.items()
+        return {name: str(value) if value in (math.inf, -math.inf) else value for name, value in items}
 
     @property
     def prior_array(self) -> Vector:
@@ -135,14 +137,14 @@ class DesignProblem(FrozenRecord):
 
     @cached_property
     def anchors(self) -> Indices:
-        """For every report the secret it stands for: itself where reports are the secrets, else the cheapest secret."""
+        """The secret (m,) that every report stands for: itself if reports are the secrets, else the cheapest secret."""
         if self.reports is self.domain:
             return np.arange(self.domain.size)
         return np.argmin(self.loss_matrix, axis=0)
 
     @property
     def constant_loss(self) -> float:
-        """The expected loss of the best constant report: the scale that losses are measured against."""
+        """The expected loss of the best constant report, a scale for losses."""
         return float(self.weighted_loss[:, self.best_constant].sum())
 
     @cached_property

@@ -21,7 +21,7 @@ MODULE = "mechdesign_problem_"  # and its stem: the name of the module of a prob
 _SHOWN = 300  # characters of the message of an exception
 _PACKAGE = Path(__file__).resolve().parents[1]
 FOLDERS = (_PACKAGE / "_problems", _PACKAGE.parent / "problems")  # of shipped files: installed, or in a source tree
-_READ: dict[type, Callable[[str], Parameter]] = {int: whole_number, float: real_number, str: str}
+_PARSERS: dict[type, Callable[[str], Parameter]] = {int: whole_number, float: real_number, str: str}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,10 +64,10 @@ class ProblemFile(FrozenRecord):
             raise InputError(f"{self.name} has no such parameter", field=name, value=value, remedy=remedy)
         kind = type(self.parameters[name])
         try:
-            converted = _READ[kind](value) if isinstance(value, str) else kind(value)
+            converted = _PARSERS[kind](value) if isinstance(value, str) else kind(value)
         except (TypeError, ValueError, OverflowError) as error:
             raise InputError(f"must be of type {kind.__name__}: {error}", field=name, value=value) from error
-        # 5.5 for an int, or nan
+        # int(5.5) is 5, and nan differs from itself.
         if kind in (int, float) and not isinstance(value, str) and converted != value:
             raise InputError(f"must be of type {kind.__name__}", field=name, value=value)
         return converted
@@ -98,12 +98,13 @@ def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignPr
 
 def read_problem_file(name: str | Path) -> ProblemFile:
     """Import a problem file, given by path or by the name of a shipped one."""
-    path = _find(name)
+    path = _find_file(name)
     module = ModuleType(MODULE + path.stem)
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
         with redirect_stdout(sys.stderr):
+            # dont_inherit: the file must not get the `annotations` future of this module.
             exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a program
     except MechdesignError:
         raise
@@ -113,9 +114,9 @@ def read_problem_file(name: str | Path) -> ProblemFile:
     function = getattr(module, "problem", None)
     if not callable(function):
         raise InputError("has no function problem()", field="problem", value=path)
-    parameters = {name: each.default for name, each in inspect.signature(function).parameters.items()}
+    parameters = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
     for name, default in parameters.items():
-        if type(default) not in _READ or default != default:
+        if type(default) not in _PARSERS or default != default:
             raise InputError("needs a default of type int, float or str", field=name, value=path)
     summary = (inspect.getdoc(module) or path.stem).splitlines()[0]
     return ProblemFile(name=path.stem, path=path, summary=summary, module=module, parameters=parameters)
@@ -128,7 +129,7 @@ def shipped_paths() -> dict[str, Path]:
 
 
 def shipped_problems() -> list[ProblemFile]:
-    """The shipped problem files, by name, without those that import a capability that is not there."""
+    """The shipped problem files by name, without those that import a capability that is not installed."""
     files = []
     for path in shipped_paths().values():
         try:
@@ -146,7 +147,7 @@ def format_exception(error: BaseException) -> str:
     return f"{type(error).__name__}: {message[:_SHOWN]}{'...' * (len(message) > _SHOWN)}"
 
 
-def _find(name: str | Path) -> Path:
+def _find_file(name: str | Path) -> Path:
     if Path(name).suffix == ".py":
         with readable(name, "problem"):
             return Path(name).resolve(strict=True)

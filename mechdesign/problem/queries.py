@@ -20,13 +20,14 @@ from mechdesign.problem.losses import TableLoss
 from mechdesign.problem.raster import Raster
 
 QueryLoss = Literal["zero-one", "distance"]
-_LARGEST = 2.0**53  # labels beyond are no exact doubles
+_LARGEST = 2.0**53  # larger labels are not exact as doubles
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Query(FrozenRecord):
-    """A query q(u) over n places; the m answers are the distinct labels, ascending (Koufogiannis & Pappas 2016, Problem
-    1).
+    """A query q(u) over n places, with m answers: the distinct labels, ascending.
+
+    Source: Koufogiannis & Pappas 2016, Problem 1.
 
     Parameters
     ----------
@@ -44,9 +45,9 @@ class Query(FrozenRecord):
     def __post_init__(self) -> None:
         labels = np.asarray(values_in_place_order(self.labels, "labels"))
         numbers = labels.ndim == 1 and labels.dtype.kind in "iuf"
-        odd = labels[~((labels == np.rint(labels)) & (np.abs(labels) <= _LARGEST))] if numbers else labels.ravel()
-        if not numbers or len(odd):
-            description = f"{odd[0]} ({len(odd)} such)" if numbers else f"{labels.dtype} {labels.shape}"
+        invalid = labels[~((labels == np.rint(labels)) & (np.abs(labels) <= _LARGEST))] if numbers else labels.ravel()
+        if not numbers or len(invalid):
+            description = f"{invalid[0]} ({len(invalid)} such)" if numbers else f"{labels.dtype} {labels.shape}"
             raise InputError("must be integers, one per place; NODATA is not one", field="labels", value=description)
         object.__setattr__(self, "labels", labels.astype(np.int64))
         if len(self.values) < 2:

@@ -15,7 +15,7 @@ from mechdesign.base.units import canonical_unit, unit_ratio
 from mechdesign.errors import InputError
 from mechdesign.problem.domain import AXES
 
-_REACH = 0.5 + 1e-9  # steps beyond the outermost node covered by its value: half a pixel
+_COVERED_STEPS = 0.5 + 1e-9  # steps beyond the outermost node covered by its value: half a pixel
 _NODATA = "has nodes without a value; fill them, or crop the raster to where it has data"
 
 
@@ -61,15 +61,15 @@ class Raster(FrozenRecord):
         if any(axis.ndim != 1 for axis in (self.x, self.y, self.z)):
             raise InputError("nodes must be rows of ascending numbers", field=self.name, value="x, y or z")
         shape = (len(self.x), len(self.y), len(self.z))
-        fitting = [shape[:2], shape] if len(self.z) == 1 else [shape]
-        if self.values.shape not in fitting or self.values.size == 0:
+        allowed_shapes = [shape[:2], shape] if len(self.z) == 1 else [shape]
+        if self.values.shape not in allowed_shapes or self.values.size == 0:
             is_transposed = self.values.shape == (len(self.y), len(self.x))
             remedy = (
                 "transpose them, x comes first; md.read.raster takes arrays of xarray in any order"
                 if is_transposed
                 else None
             )
-            message = f"values must have shape {fitting[0]}"
+            message = f"values must have shape {allowed_shapes[0]}"
             raise InputError(message, field=self.name, value=self.values.shape, remedy=remedy)
         for axis in (self.x, self.y, self.z):
             if not (np.abs(axis) <= LARGEST).all() or not (np.diff(axis) >= SMALLEST).all():
@@ -86,8 +86,8 @@ class Raster(FrozenRecord):
 
     def repr_fields(self) -> Mapping[str, object]:
         nodes = " x ".join(str(len(axis)) for axis in self.axes)
-        least, most = (f"{value:.6g}" for value in (self.values.min(), self.values.max()))
-        return {"nodes": f"{nodes} nodes in {self.unit}, {self.name} {least} to {most} {self.value_unit}"}
+        lowest, highest = (f"{value:.6g}" for value in (self.values.min(), self.values.max()))
+        return {"nodes": f"{nodes} nodes in {self.unit}, {self.name} {lowest} to {highest} {self.value_unit}"}
 
     @property
     def axes(self) -> tuple[Vector, ...]:
@@ -96,10 +96,13 @@ class Raster(FrozenRecord):
     def outside(self, points: Points) -> Mask:
         """True where points (n, 1..3) lie beyond the outermost nodes by more than half the way to the next ones."""
         outside = np.zeros(len(points), bool)
-        for nodes, at in zip(self.axes, coordinates(points), strict=False):
+        for nodes, position in zip(self.axes, coordinates(points), strict=False):
             if len(nodes) > 1:
-                low, high = nodes[0] - _REACH * (nodes[1] - nodes[0]), nodes[-1] + _REACH * (nodes[-1] - nodes[-2])
-                outside |= (at < low) | (at > high)
+                low, high = (
+                    nodes[0] - _COVERED_STEPS * (nodes[1] - nodes[0]),
+                    nodes[-1] + _COVERED_STEPS * (nodes[-1] - nodes[-2]),
+                )
+                outside |= (position < low) | (position > high)
         return outside
 
     def require_cover(self, points: Points) -> None:
@@ -122,20 +125,20 @@ class Raster(FrozenRecord):
 
     def at(self, points: Points) -> Vector:
         """Values at points (n, 1..3), 0 for a missing coordinate, by +, -, * and / alone: the bits repeat."""
-        places = [left_nodes(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)]
+        places = [left_nodes(nodes, position) for nodes, position in zip(self.axes, coordinates(points), strict=False)]
         return blend(self.values, [(node, share, 0.0) for node, share in places], ())[0]
 
     def nearest(self, points: Points) -> Vector:
         """Values (n,) at the nodes nearest to points (n, 1..3), the lower node half-way; a missing coordinate is 0."""
-        places = [left_nodes(nodes, at) for nodes, at in zip(self.axes, coordinates(points), strict=False)]
+        places = [left_nodes(nodes, position) for nodes, position in zip(self.axes, coordinates(points), strict=False)]
         return self.values[tuple(node + (share > 0.5) for node, share in places)]
 
     def stretch(self, *sizes: float, unit: str = "1") -> Raster:
         """The raster with cells that fill [0, width] x [0, height], as in Koufogiannis & Pappas 2016, section IV."""
         if len(sizes) != self.values.ndim:
             raise InputError("one size per axis", field=self.name, value=sizes)
-        moved = [(np.arange(k) + 0.5) * (size / k) for k, size in zip(self.values.shape, sizes, strict=True)]
-        return replace(self, x=moved[0], y=moved[1], z=moved[2] if len(moved) > 2 else self.z, unit=unit)
+        nodes = [(np.arange(k) + 0.5) * (size / k) for k, size in zip(self.values.shape, sizes, strict=True)]
+        return replace(self, x=nodes[0], y=nodes[1], z=nodes[2] if len(nodes) > 2 else self.z, unit=unit)
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
@@ -158,7 +161,8 @@ def blend(
     if not places:
         return values[corner], 0.0
     *others, (node, share, doubt) = places
-    # (1) of line_integrals: the error of the mean of two values with errors, at a fraction with an error.
+    # (1) of line_integrals: if low is off by e, high by e' and the fraction s by d, then (1 - s) low + s high is off by
+    # at most (1 - s + d) e + (s + d) e' + d |high - low|.
     following = np.minimum(node + 1, values.shape[len(others)] - 1)
     low, below = blend(values, others, (node, *corner))
     high, above = blend(values, others, (following, *corner))
@@ -166,10 +170,10 @@ def blend(
     return (1 - share) * low + share * high, off
 
 
-def left_nodes(nodes: Vector, at: Vector) -> tuple[Indices, Vector]:
+def left_nodes(nodes: Vector, points: Vector) -> tuple[Indices, Vector]:
     """Left node and fraction in [0, 1] of the way to the next, clamped to the outermost nodes."""
     if len(nodes) == 1:
-        return np.zeros(at.shape, np.int64), np.zeros(at.shape)
-    inside = np.clip(at, nodes[0], nodes[-1])
+        return np.zeros(points.shape, np.int64), np.zeros(points.shape)
+    inside = np.clip(points, nodes[0], nodes[-1])
     left = np.clip(np.searchsorted(nodes, inside, side="right") - 1, 0, len(nodes) - 2)
     return left, (inside - nodes[left]) / (nodes[left + 1] - nodes[left])

@@ -18,25 +18,24 @@ from mechdesign.base.optional import import_optional
 from mechdesign.base.units import canonical_unit, require_unit
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import FileFormatError, UnitError
+from mechdesign.problem.cf_rasters import open_netcdf, pixels_in_memory, pixels_of_dataset
 from mechdesign.problem.columns import number_column, refuse_line
+from mechdesign.problem.pixels import Pixels
 from mechdesign.problem.raster import Raster
 from mechdesign.problem.text import read_frame
 
 if TYPE_CHECKING:
     import xarray as xr
 
-from mechdesign.problem.cf_rasters import open_netcdf, pixels_in_memory, pixels_of_dataset
-from mechdesign.problem.pixels import Pixels
-
 _GEOGRAPHIC = re.compile(r"GEOGCS|GEOGCRS|GEODCRS|\"type\"\s*:\s*\"GeographicCRS\"|epsg:4326|latitude_longitude", re.I)
 _PROJECTED = re.compile(r"PROJCS|PROJCRS|ProjectedCRS", re.I)
 _MERCATOR = re.compile(r"(?<!transverse[_ ])(?<!oblique[_ ])mercator|epsg[\":, ]+(3857|3785|900913)\b", re.I)
-_STRETCHED = re.compile(r"equirectangular|plate[_ ]?carr|equidistant[_ ]?cylindrical", re.I)
+_CYLINDRICAL = re.compile(r"equirectangular|plate[_ ]?carr|equidistant[_ ]?cylindrical", re.I)
 _CSV_ACROSS, _CSV_ALONG = re.compile(r"x$|east|lon", re.I), re.compile(r"y$|north|lat", re.I)
 _THOUSANDS = re.compile(r"-?[0-9]{1,3}(,[0-9]{3})+")
 ASCII, NETCDF, GEOTIFF = {".asc", ".txt", ".grd"}, {".nc", ".nc4", ".cdf", ".h5"}, {".tif", ".tiff"}
-_TURNED = 1e-3  # of a pixel over the whole file: rotations up to this are rounding
-_SPARSEST = 4  # nodes of a lattice for each one that a CSV file lists
+_MAX_ROTATION = 1e-3  # of a pixel over the whole file: rotations up to this are rounding
+_NODES_PER_LINE = 4  # nodes of a lattice for each one that a CSV file lists
 _ESRI_NODATA = -9999.0  # where an ESRI ASCII grid declares none
 
 
@@ -71,7 +70,7 @@ def read_raster(path: str | Path | xr.DataArray, *, unit: str, variable: str | N
     wanted = canonical_unit(unit)
     with open_pixels(path, variable) as pixels:
         _refuse_geographic(pixels.words, wanted, pixels.name)
-        _refuse_stretched(pixels.words, wanted, pixels.name)
+        _refuse_stretching(pixels.words, wanted, pixels.name)
         return pixels.raster(wanted)
 
 
@@ -109,7 +108,8 @@ def _values(values: Floats) -> Callable[[Indices, Indices], Matrix]:
 def _geotiff(source: Path) -> Iterator[Any]:
     rasterio = import_optional("rasterio", "geo")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)  # refused below
+        # A file without a transform is refused in `_of_geotiff`, with a remedy.
+        warnings.simplefilter("ignore", rasterio.errors.NotGeoreferencedWarning)
         with rasterio.open(source.resolve(strict=True), driver="GTiff") as data:
             yield data
 
@@ -117,9 +117,9 @@ def _geotiff(source: Path) -> Iterator[Any]:
 def _of_geotiff(data: Any, name: str, variable: str | None) -> Pixels:
     """One band of an open GeoTIFF; masks and alpha bands make NODATA."""
     grid, band = data.transform, _band(data, variable)
-    turned = max(abs(grid.b) * data.height, abs(grid.d) * data.width)
+    rotation = max(abs(grid.b) * data.height, abs(grid.d) * data.width)
     if (
-        turned > _TURNED * min(abs(grid.a), abs(grid.e))
+        rotation > _MAX_ROTATION * min(abs(grid.a), abs(grid.e))
         or grid.a == 0
         or grid.e == 0
         or (grid.is_identity and data.crs is None)
@@ -162,17 +162,20 @@ def _window(data: Any, band: int, columns: Indices, rows: Indices) -> Matrix:
 
 def _band(data: Any, variable: str | None) -> int:
     bands = [k for k, kind in zip(data.indexes, data.colorinterp, strict=True) if kind.name != "alpha"]
-    named = {**{str(k): k for k in bands}, **{data.descriptions[k - 1]: k for k in bands if data.descriptions[k - 1]}}
+    number_of_band = {
+        **{str(k): k for k in bands},
+        **{data.descriptions[k - 1]: k for k in bands if data.descriptions[k - 1]},
+    }
     if variable is None and len(bands) == 1:
         return int(bands[0])
-    if variable is None or variable not in named:
+    if variable is None or variable not in number_of_band:
         raise FileFormatError(
-            f"holds {len(bands)} bands; choose one of {', '.join(named)}",
+            f"holds {len(bands)} bands; choose one of {', '.join(number_of_band)}",
             field="raster",
             value=variable or data.name,
             remedy="choose one with variable=NAME",
         )
-    return int(named[variable])
+    return int(number_of_band[variable])
 
 
 def _projection(source: Path) -> str | None:
@@ -184,7 +187,7 @@ def _read_ascii(source: Path) -> Pixels:
     """An ESRI ASCII grid: lines of a name and a number, then rows of values from north to south."""
     content = source.read_bytes()
     encoding = "utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
-    lines = _with_points(content.decode(encoding, errors="replace"), source).splitlines()
+    lines = _with_decimal_points(content.decode(encoding, errors="replace"), source).splitlines()
     header: dict[str, float] = {}
     while lines and (words := lines[0].lower().split())[:1] and words[0][0].isalpha() and words[0] != "nan":
         header[words[0]] = float(words[1])
@@ -201,6 +204,7 @@ def _read_ascii(source: Path) -> Pixels:
     if numbers.size != rows * columns or rows < 1 or columns < 1:
         description = f"{source}: {numbers.size} values"
         raise FileFormatError(f"header announces {rows} x {columns} values", field="raster", value=description)
+    # The file runs from north to south and row by row; a raster has x first, ascending.
     values = numbers.reshape(rows, columns)[::-1].T
     values = np.where(values == header.get("nodata_value", _ESRI_NODATA), np.nan, values)
     axes: list[Vector] = []
@@ -217,12 +221,13 @@ def _read_ascii(source: Path) -> Pixels:
     )
 
 
-def _with_points(text: str, source: Path) -> str:
+def _with_decimal_points(text: str, source: Path) -> str:
+    # Commas are decimal marks if no number has a point or two commas, and not all of them group thousands.
     numbers = re.findall(r"\S*,\S*", text)
     if not numbers:
         return text
-    several = any(number.count(",") > 1 for number in numbers) or re.search(r"[0-9]\.[0-9]", text)
-    if several or all(map(_THOUSANDS.fullmatch, numbers)):
+    is_ambiguous = any(number.count(",") > 1 for number in numbers) or re.search(r"[0-9]\.[0-9]", text)
+    if is_ambiguous or all(map(_THOUSANDS.fullmatch, numbers)):
         raise FileFormatError(
             "commas may be decimal or separate thousands or values; write decimal points and no other separator",
             field="raster",
@@ -234,15 +239,16 @@ def _with_points(text: str, source: Path) -> str:
 def _read_csv(source: Path, variable: str | None) -> Pixels:
     """Columns of two axes, such as x and y, and one of values; every node once."""
     frame = read_frame(source, "raster")
-    axes = [name for named in (_CSV_ACROSS, _CSV_ALONG) for name in frame.columns if named.match(name)][:2]
+    axes = [name for pattern in (_CSV_ACROSS, _CSV_ALONG) for name in frame.columns if pattern.match(name)][:2]
     values = [variable] if variable else [name for name in frame.columns if name not in (*axes, "")]
     if len(axes) < 2 or len(values) != 1 or values[0] not in frame.columns:
         raise FileFormatError("needs columns x, y and one of values", field="raster", value=", ".join(frame.columns))
     refuse_line(frame.duplicated(axes).to_numpy(), frame, axes, "raster", "a node is listed twice")
     for name in (*axes, *values):
         frame[name] = number_column(frame, (name,), "raster")
+    # Points of people would make a lattice that is almost empty.
     nodes = math.prod(frame[name].nunique() for name in axes)
-    if nodes > _SPARSEST * len(frame):
+    if nodes > _NODES_PER_LINE * len(frame):
         raise FileFormatError(
             "lists points, and not the nodes of a raster",
             field="raster",
@@ -253,9 +259,9 @@ def _read_csv(source: Path, variable: str | None) -> Pixels:
     return pixels_of_dataset(array.to_dataset(), source.name, values[0])
 
 
-def _refuse_stretched(text: str, unit: str, name: str) -> None:
+def _refuse_stretching(text: str, unit: str, name: str) -> None:
     mercator = _MERCATOR.search(text)
-    if unit != "degree" and (mercator or _STRETCHED.search(text)):
+    if unit != "degree" and (mercator or _CYLINDRICAL.search(text)):
         raise UnitError(
             "lengths of the Mercator plane are 1 / cos(latitude) times those on the ground, 1.31 times at 40 degrees"
             if mercator

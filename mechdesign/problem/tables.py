@@ -76,7 +76,7 @@ def read_table(path: str | Path, *, columns: Columns = None, on_note: Callable[[
 
 
 def silent(sentence: str) -> None:
-    """Ignore a note."""
+    """Do nothing with a note."""
 
 
 def _text_table(source: Path, columns: Columns, note: Note) -> Matrix:
@@ -93,16 +93,17 @@ def _text_table(source: Path, columns: Columns, note: Note) -> Matrix:
         message = "is a matrix: only long form has columns secret and report"
         raise InputError(message, field="columns", value=", ".join(names)[:200])
     words = text.words().to_numpy(object)
-    if text.short:
+    # A header that is one name short has no name for the index.
+    if text.has_short_header:
         words[0] = ["", *words[0][:-1]]
     header, index = MatrixLabels(words, text, note).labels()
     body = words[header:, index:]
     if 0 in body.shape:
         raise FileFormatError("has a header and no rows", field="table", value=", ".join(names)[:200])
-    return _in_order(numbers_in(body, text.decimal, text.doubtful, "table"), words, header, index, note)
+    return _in_place_order(numbers_in(body, text.decimal, text.doubtful, "table"), words, header, index, note)
 
 
-def _in_order(table: Matrix, words: AnyArray, header: bool, index: bool, note: Note) -> Matrix:
+def _in_place_order(table: Matrix, words: AnyArray, header: bool, index: bool, note: Note) -> Matrix:
     rows = list(words[header:, 0]) if index else None
     columns = list(words[0, index:]) if header else None
     for axis, (labels, side) in enumerate(((rows, "secret"), (columns, "report"))):
@@ -151,6 +152,7 @@ def _long_form(frame: Any, note: Note) -> Matrix:
     secret, report = _place_numbers(labels[0], labels[1], note)
     n, m = int(secret.max()) + 1, int(report.max()) + 1
     require_memory(n, m, tables=3, what="the table")
+    # One number for each pair: n m fits in memory, so it is far below 2^63.
     place, times = np.unique(secret * m + report, return_counts=True)
     if (times > 1).any():
         u, y = divmod(int(place[np.argmax(times > 1)]), m)
@@ -167,24 +169,25 @@ def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[Indices, Ind
     import pandas as pd
 
     numbers = [pd.to_numeric(column, errors="coerce") for column in (secrets, reports)]
-    counted = [not column.isna().any() for column in numbers]
-    known = [np.sort(column.dropna().unique()) for column in numbers]
-    if all(counted):
+    is_numeric = [not column.isna().any() for column in numbers]
+    distinct = [np.sort(column.dropna().unique()) for column in numbers]
+    if all(is_numeric):
         for first in (0, 1):
-            if all(_counts_from(first, labels) for labels in known):
+            if all(_counts_from(first, labels) for labels in distinct):
                 return np.asarray(numbers[0], np.int64) - first, np.asarray(numbers[1], np.int64) - first
-        if not np.array_equal(known[0], known[1]) or known[0][0] < 0:
-            odd = next(k for k in (0, 1) if not _counts_from(0, known[k]))
+        if not np.array_equal(distinct[0], distinct[1]) or distinct[0][0] < 0:
+            gapped = next(k for k in (0, 1) if not _counts_from(0, distinct[k]))
             raise InputError(
                 "must be numbered from 0 without a gap",
-                field="secret" if odd == 0 else "report",
-                value=f"{known[odd][0]:g} to {known[odd][-1]:g}, {len(known[odd])} of them",
+                field="secret" if gapped == 0 else "report",
+                value=f"{distinct[gapped][0]:g} to {distinct[gapped][-1]:g}, {len(distinct[gapped])} of them",
                 remedy="or give secrets and reports the same labels",
             )
         note(
-            f"Secrets and reports are taken in the order of their labels: {join_labels([f'{x:g}' for x in known[0]])}."
+            "Secrets and reports are taken in the order of their labels: "
+            f"{join_labels([f'{x:g}' for x in distinct[0]])}."
         )
-        return np.searchsorted(known[0], numbers[0]), np.searchsorted(known[0], numbers[1])
+        return np.searchsorted(distinct[0], numbers[0]), np.searchsorted(distinct[0], numbers[1])
     orders: list[list[str]] = []
     columns = [column.astype(str).str.strip() for column in (secrets, reports)]
     for k, name in enumerate(("secret", "report")):
@@ -193,26 +196,32 @@ def _place_numbers(secrets: Any, reports: Any, note: Note) -> tuple[Indices, Ind
             raise InputError("has no label", field=name, value=f"nothing in line {line}")
         words = columns[k]
         # A column of numbers has their order, also if the other column has words.
-        if counted[k]:
+        if is_numeric[k]:
             columns[k] = words = numbers[k].map("{:g}".format)
-            orders.append([f"{label:g}" for label in known[k]])
+            orders.append([f"{label:g}" for label in distinct[k]])
         else:
             orders.append(list(dict.fromkeys(words)))
-    order, own = orders
-    shared = set(own) & set(order)
-    if shared == set(own):
-        note(f"Secrets and reports are taken in one order, that of the secrets in the file: {join_labels(order)}.")
-        own = order
-    elif shared == set(order):
-        own = order + [label for label in own if label not in shared]
-        note(f"Reports are taken in the order of the secrets, and others after them: {join_labels(own)}.")
+    secret_order, report_order = orders
+    # Reports that are secrets take their order; a report that only some labels share would be ambiguous.
+    shared = set(report_order) & set(secret_order)
+    if shared == set(report_order):
+        note(
+            f"Secrets and reports are taken in one order, that of the secrets in the file: {join_labels(secret_order)}."
+        )
+        report_order = secret_order
+    elif shared == set(secret_order):
+        report_order = secret_order + [label for label in report_order if label not in shared]
+        note(f"Reports are taken in the order of the secrets, and others after them: {join_labels(report_order)}.")
     elif shared:
         message = "share some labels only with the secrets"
-        value = f"{join_labels(own)}; secrets {join_labels(order)}"
+        value = f"{join_labels(report_order)}; secrets {join_labels(secret_order)}"
         raise InputError(message, field="report", value=value, remedy="name all reports as secrets, or none")
     else:
-        note(f"Secrets are taken in the order of the file: {join_labels(order)}; reports: {join_labels(own)}.")
-    return pd.Index(order).get_indexer(columns[0]), pd.Index(own).get_indexer(columns[1])
+        note(
+            f"Secrets are taken in the order of the file: {join_labels(secret_order)}; "
+            f"reports: {join_labels(report_order)}."
+        )
+    return pd.Index(secret_order).get_indexer(columns[0]), pd.Index(report_order).get_indexer(columns[1])
 
 
 def _counts_from(first: int, labels: Any) -> bool:

@@ -38,9 +38,9 @@ _MARKS = {  # longer ones first: the mark of UTF-32 begins with that of UTF-16
     b"\xef\xbb\xbf": "utf-8-sig",
 }  # fmt: skip
 _SAMPLE = 100  # lines from which the separator is detected
-_EXCEL = re.compile(r'"?sep=(.)"?', re.I)
-_NOTHING = re.compile(r"^(?:#.*|[;,\t \"]*)$", re.M)  # a comment, a blank line, or separators alone
-_BEGIN = re.compile(r"\n[#;,\t \"\n]")
+_EXCEL_SEPARATOR = re.compile(r'"?sep=(.)"?', re.I)
+_EMPTY_LINE = re.compile(r"^(?:#.*|[;,\t \"]*)$", re.M)  # a comment, a blank line, or separators alone
+_EMPTY_START = re.compile(r"\n[#;,\t \"\n]")
 _EXTRA = "\0beyond the header"
 
 
@@ -73,9 +73,9 @@ class TextFile:
             text = _decode(_content(self.source, field), self.source, field, encoding_errors)
         self.comments = list(takewhile(lambda line: line.startswith("#"), text.split("\n", _SAMPLE)))
         # One cheap search spares most files the scan line by line.
-        empty = _BEGIN.search("\n" + text.rstrip("\n")) is not None
+        empty = _EMPTY_START.search("\n" + text.rstrip("\n")) is not None
         lines, self.numbers = _full_lines(text, inside=False) if empty else _all_lines(text)
-        excel = _EXCEL.fullmatch(lines.split("\n", 1)[0].strip())
+        excel = _EXCEL_SEPARATOR.fullmatch(lines.split("\n", 1)[0].strip())
         if excel:
             _, _, lines = lines.partition("\n")
             self.numbers = self.numbers[1:]
@@ -86,14 +86,21 @@ class TextFile:
             lines, numbers = _full_lines(lines, inside=True, single=self.separator is None)
             self.numbers = self.numbers[numbers - 1]
         self.lines = lines
-        self.decimal, self.doubtful = _decimal(lines, self.separator, field)
+        self.decimal, self.doubtful = _decimal_mark(lines, self.separator, field)
+        # R writes a header without a name for the index: every line then has one field more.
         first, rest = lines.partition("\n")[::2]
-        widths = [_width(line, self.separator) for line in rest.split("\n", _SAMPLE)[:_SAMPLE] if line]
-        named = _width(first, self.separator) + (
+        widths = [_count_fields(line, self.separator) for line in rest.split("\n", _SAMPLE)[:_SAMPLE] if line]
+        named = _count_fields(first, self.separator) + (
             self.separator != " " and first.rstrip().endswith(self.separator or "\0")
         )
-        self.short = bool(widths) and min(widths) == max(widths) == named + 1
-        if self.short and self.separator == "," and not rest.startswith('"') and not re.search(r"[^\d,\n+ -]", rest):
+        self.has_short_header = bool(widths) and min(widths) == max(widths) == named + 1
+        # With commas such lines may also be numbers with decimal commas: 0,5 below a header of one name.
+        if (
+            self.has_short_header
+            and self.separator == ","
+            and not rest.startswith('"')
+            and not re.search(r"[^\d,\n+ -]", rest)
+        ):
             raise FileFormatError(
                 "has a header of one name less than its lines have fields",
                 field=field,
@@ -107,7 +114,7 @@ class TextFile:
 
     def words(self) -> Any:
         head = self.lines.split("\n", _SAMPLE)[:_SAMPLE]
-        width = max(_width(line, self.separator) for line in head)
+        width = max(_count_fields(line, self.separator) for line in head)
         frame = self._parse(self.lines, names=list(range(width + 1)), dtype=str)
         frame = frame.apply(lambda column: column.fillna("").str.strip())
         if frame[width].eq("").all():  # a separator ends the lines
@@ -139,8 +146,10 @@ class TextFile:
             if name not in names:
                 message = f"has no column named {name}, which was given for {ours}"
                 raise FileFormatError(message, field=self.field, value=", ".join(names))
-        kept = set(map(plain_name, texts or ()))
-        words = {name for name in names if plain_name(name) in kept} | {chosen[ours] for ours in chosen if ours in kept}
+        texts_by_plain_name = set(map(plain_name, texts or ()))
+        words = {name for name in names if plain_name(name) in texts_by_plain_name} | {
+            chosen[ours] for ours in chosen if ours in texts_by_plain_name
+        }
         if whole and self.separator in (";", "\t") and GROUPED.search(self.lines):
             words |= set(columns_named(names, chosen, whole))
         frame = self._body(names, None if texts is None else words)
@@ -150,12 +159,13 @@ class TextFile:
     def _body(self, names: list[str], words: Collection[str] | None) -> Any:
         """The lines below the header. A header that is one name short, as R writes it, has no name for an index."""
         body = self.lines.partition("\n")[2]
-        named = ["", *names] if self.short else names
+        named = ["", *names] if self.has_short_header else names
         if not body:
             import pandas as pd
 
             return pd.DataFrame({name: np.empty(0) for name in named})
         dtype: Any = str if words is None else dict.fromkeys(words, str)
+        # One column more than names: fields beyond the header show there, instead of shifting the names.
         frame = self._parse(body, names=[*named, _EXTRA], dtype=dtype)
         beyond = frame.pop(_EXTRA)
         if not beyond.isna().all() and not beyond.fillna("").astype(str).str.strip().eq("").all():
@@ -227,17 +237,18 @@ def _all_lines(text: str) -> tuple[str, Indices]:
 def _full_lines(text: str, *, inside: bool, single: bool = False) -> tuple[str, Indices]:
     """Lines with content, and their numbers. Blank lines inside are dropped if `inside` and not `single`."""
     lines = text.rstrip("\n").split("\n")
-    comment = np.array([line.startswith("#") for line in lines])
-    full = np.array([_NOTHING.fullmatch(line) is None for line in lines])
-    kept = full.copy()
-    if full.any() and (single or not inside):
-        first, last = np.flatnonzero(full)[[0, -1]]
-        kept[first:last] = True
-    kept &= ~comment
-    return "\n".join(line for line, keep in zip(lines, kept, strict=True) if keep), np.flatnonzero(kept) + 1
+    is_comment = np.array([line.startswith("#") for line in lines])
+    has_content = np.array([_EMPTY_LINE.fullmatch(line) is None for line in lines])
+    is_kept = has_content.copy()
+    if has_content.any() and (single or not inside):
+        first, last = np.flatnonzero(has_content)[[0, -1]]
+        is_kept[first:last] = True
+    is_kept &= ~is_comment
+    return "\n".join(line for line, keep in zip(lines, is_kept, strict=True) if keep), np.flatnonzero(is_kept) + 1
 
 
-def _width(line: str, separator: str | None) -> int:
+def _count_fields(line: str, separator: str | None) -> int:
+    # Separators in quotes do not separate.
     bare = re.sub(r'"[^"]*"', "q", line).strip(" \n")
     if separator is None:
         return 1
@@ -249,20 +260,21 @@ def _width(line: str, separator: str | None) -> int:
 def _separator(lines: str) -> str | None:
     sample = [line for line in lines.split("\n", _SAMPLE)[:_SAMPLE] if line.strip()]
     head, body = sample[0], sample[1:] or sample
-    widths = {mark: [_width(line, mark) for line in body] for mark in ";\t, "}
+    widths = {mark: [_count_fields(line, mark) for line in body] for mark in ";\t, "}
 
     def regular(mark: str) -> bool:
         counts = set(widths[mark])
-        return len(counts) == 1 and counts.pop() - _width(head, mark) in (0, 1) and widths[mark][0] > 1
+        return len(counts) == 1 and counts.pop() - _count_fields(head, mark) in (0, 1) and widths[mark][0] > 1
 
-    for accept in (regular, lambda mark: mark != " " and _width(head, mark) > 1):
+    # First a separator by which all lines have the same number of fields, then one that divides the header.
+    for accept in (regular, lambda mark: mark != " " and _count_fields(head, mark) > 1):
         for mark in ";\t, ":
             if accept(mark):
                 return mark
     return next((mark for mark in ";\t," if any(mark in line for line in sample)), None)
 
 
-def _decimal(lines: str, separator: str | None, field: str) -> tuple[str, str | None]:
+def _decimal_mark(lines: str, separator: str | None, field: str) -> tuple[str, str | None]:
     """The decimal mark, and the first number whose mark may separate thousands; None if other numbers rule that out."""
     between = {None: "\n", " ": " \n"}.get(separator, f"{separator}\n")
     ends = rf'(?:^|(?<=["{between}]))[ ]*[+-]?', rf'[ ]*%?[ ]*(?=["{between}]|$)'
@@ -278,18 +290,28 @@ def _decimal(lines: str, separator: str | None, field: str) -> tuple[str, str | 
         match = re.search(start + "(" + pattern.replace("M", re.escape(mark)) + ")" + end, lines, re.M)
         return match[1] if match else None
 
-    clear = r"\d*M(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?|0M\d+|\d{4,}M\d+|M\d+|\d+M\d+[eE][+-]?\d+"
-    doubtful = r"[1-9]\d{0,2}M\d{3}"
-    comma, perhaps = (
-        (None, None) if separator == "," and '"' not in lines else (first(",", clear), first(",", doubtful))
+    decimals = r"\d*M(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?|0M\d+|\d{4,}M\d+|M\d+|\d+M\d+[eE][+-]?\d+"
+    grouped = r"[1-9]\d{0,2}M\d{3}"
+    decimal_comma, comma_or_thousands = (
+        (None, None) if separator == "," and '"' not in lines else (first(",", decimals), first(",", grouped))
     )
-    if comma is None and perhaps is None:
-        if separator in (",", " ", None) or (maybe := first(".", doubtful)) is None or first(".", clear) is not None:
+    if decimal_comma is None and comma_or_thousands is None:
+        if (
+            separator in (",", " ", None)
+            or (point_or_thousands := first(".", grouped)) is None
+            or first(".", decimals) is not None
+        ):
             return ".", None
-        return ".", maybe
-    point = first(".", clear + "|" + doubtful)
+        return ".", point_or_thousands
+    point = first(".", decimals + "|" + grouped)
     if point is not None:
-        message = "has decimal points and decimal commas" if comma else "has numbers with a comma beside decimal points"
+        message = (
+            "has decimal points and decimal commas"
+            if decimal_comma
+            else "has numbers with a comma beside decimal points"
+        )
         remedy = "write decimal points, and thousands without a separator"
-        raise InputError(message, field=field, value=f"{comma or perhaps} and {point}", remedy=remedy)
-    return ",", None if comma is not None else perhaps
+        raise InputError(
+            message, field=field, value=f"{decimal_comma or comma_or_thousands} and {point}", remedy=remedy
+        )
+    return ",", None if decimal_comma is not None else comma_or_thousands

@@ -133,7 +133,7 @@ def report(
             raise InputError("the design has no position on Earth", field="lon, lat", remedy="pass --at X Y")
         location = domain.plane.forward(np.array([lon]), np.array([lat]))[0].tolist()
     elif location is not None and len(location) == domain.dimension:
-        refuse_degrees(domain, np.array([location]), surely=False)
+        refuse_degrees(domain, np.array([location]), only_if_rare=False)
     show_release(opened.report(secret, at=location, tick=tick), domain, as_json=as_json)
 
 

@@ -72,7 +72,7 @@ def test_irreducible_pairs_agree_by_two_routes(monkeypatch, seed):
     domain = random_grid([*shape[:-1], shape[-1] + 1], seed, share=rng.uniform(0.02, 1))
     ways = []
     for sparse in (0, 1 << 30):
-        monkeypatch.setattr(lattice, "_SPARSE", sparse)
+        monkeypatch.setattr(lattice, "_SPARSITY", sparse)
         ways.append(lattice.irreducible_pairs(domain))
     for one, other in zip(*ways, strict=True):
         assert (one.dtype, one.tolist()) == (np.dtype(np.int64), other.tolist())
@@ -141,7 +141,7 @@ def test_centres_lost_in_rounding_are_refused(monkeypatch, cell, origin, excess)
         lattice.irreducible_pairs(domain)
     assert caught.value.field == "origin"
     assert lattice.stencil_pairs(domain, 8)
-    monkeypatch.setattr(lattice, "_FARTHEST", math.inf)
+    monkeypatch.setattr(lattice, "_MAX_CELLS_FROM_ZERO", math.inf)
     assert longest_detour(domain, 0.7) > 1 + excess
 
 

@@ -51,7 +51,7 @@ def sample_document(
         domain, placed = sampler.certificate.domain, sampler.rows.report_points
     # Degrees passed as --at would be a place near the origin of the plane, and its report a wrong one.
     if at is not None and len(at) == domain.dimension:
-        refuse_degrees(domain, np.array([at]), surely=False)
+        refuse_degrees(domain, np.array([at]), only_if_rare=False)
     if longitude is not None and latitude is not None:
         at = place_on_earth(domain, longitude, latitude)
     # `report` scans the whole row whatever it draws, so that its time reveals little; `sample` is for simulations.
