@@ -2,10 +2,7 @@
 
 The posterior of report y is proportional to prior(u) P(y|u); a position is uniform in its cell, and each cell is halved
 along each axis. Let r be the least radius about y such that the centres of the parts within r hold the share. Points of
-a part lie within half a diagonal of its centre, so radius r + half a diagonal holds at least the share. With a claim
-about positions a part draws rows by the weights of the quadratic B-spline, averaged over the part: 7/24, 2/3, 1/24 in
-the lower half of a cell, the reverse in the upper (positions/spline.py). Rounding positions to 2^-16 of a cell moves
-these weights by less than 2^-15; the required share is larger by that.
+a part lie within half a diagonal of its centre, so radius r + half a diagonal holds at least the share.
 """
 
 from __future__ import annotations
@@ -23,8 +20,11 @@ from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.schema import stored_points
 
 SHARE = 0.95
-_HALVES = np.array([[7.0, 16.0, 1.0], [1.0, 16.0, 7.0]]) / 24  # of the spline over either half of a cell
-_ROUNDED = 2.0**-15  # of the weights of rows, by the rounding of positions
+# With a claim about positions a part draws rows by the weights of the quadratic B-spline (positions/spline.py),
+# averaged over the lower and the upper half of a cell.
+_HALVES = np.array([[7.0, 16.0, 1.0], [1.0, 16.0, 7.0]]) / 24
+# Rounding positions to 2^-16 of a cell moves each weight by less: the required share is larger by nine times that.
+_ROUNDED = 2.0**-15
 _NOISE = 1e-9  # of a share, by the rounding of sums
 _UP = 1 + 1e-12
 
@@ -40,29 +40,29 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector 
     places = stored_points(mechanism, "report")
     if places.shape[1] != domain.dimension or mechanism["report_x"].attrs["units"] != domain.unit:
         return None
-    chosen = np.arange(len(places)) if reports is None else np.asarray(reports, np.int64)
+    numbers = np.arange(len(places)) if reports is None else np.asarray(reports, np.int64)
     mass, prior = mechanism["mass"].values, mechanism["prior"].values
     around = mechanism["around_row"].values if "around_row" in mechanism else None
     sides = np.zeros(domain.dimension) if domain.cell is None else np.asarray(domain.cell)
     parts = list(itertools.product((0, 1), repeat=domain.dimension)) if domain.cell is not None else [(0,)]
     centres = np.concatenate([domain.points + (np.array(part) - 0.5) / 2 * sides for part in parts])
     # Half a diagonal of a part, whose sides are half those of a cell.
-    beyond = float(np.hypot.reduce(sides)) / 4
+    half_diagonal = float(np.hypot.reduce(sides)) / 4
     share = SHARE * (1 + _NOISE) + (0.0 if around is None else 9 * _ROUNDED)
-    radii = np.empty(len(chosen))
-    for k, y in enumerate(chosen.tolist()):
+    radii = np.empty(len(numbers))
+    for k, y in enumerate(numbers.tolist()):
         column = mass[:, y] / float(ROW_SUM)
         if around is None:
             weight = np.tile(prior * column, len(parts))
         else:
             rows = column[around]
             weight = np.concatenate([prior * (rows @ np.outer(*_HALVES[list(part)]).ravel()) for part in parts])
-        away = np.sqrt(((centres - places[y]) ** 2).sum(axis=1))
+        distance = np.sqrt(((centres - places[y]) ** 2).sum(axis=1))
         # The nearest parts first, until they hold the share of the posterior.
-        order = np.argsort(away, kind="stable")
+        order = np.argsort(distance, kind="stable")
         cumulative = np.cumsum(weight[order])
-        radii[k] = away[order[np.searchsorted(cumulative, share * cumulative[-1])]]
-    return (radii + beyond) * _UP
+        radii[k] = distance[order[np.searchsorted(cumulative, share * cumulative[-1])]]
+    return (radii + half_diagonal) * _UP
 
 
 def round_up(radii: Vector) -> list[float]:

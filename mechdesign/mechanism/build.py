@@ -24,16 +24,16 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.problem.position_loss import claim_cost
 from mechdesign.problem.problem import DesignProblem
 
-_VERSIONED = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
+_PACKAGES = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Extras:
     """Further results of a program.
 
-    The claim is `scale` times the problem's metric. dual (n,): multipliers of the row sums; multipliers (k,): of the
-    side rows; row_variables, by name: the rows of limits that their last ones belong to. With `positions` the claim is
-    between positions, at the problem's metric, and `scale` is that of the rows.
+    The claim is `scale` times the problem's metric. Arrays: dual (n,), multipliers of the row sums; multipliers (k,),
+    of the side rows; row_variables by name, the rows of limits that their last ones belong to. With `positions` the
+    claim is between positions, at the problem's metric, and `scale` is that of the rows.
     """
 
     scale: float = 1.0
@@ -81,7 +81,9 @@ def build_dataset(problem: DesignProblem, mass: Masses, *, program: str, extras:
     }
     places = coordinates("secret", problem.domain) | coordinates("report", reports)
     dataset = xr.Dataset(
-        _variables(problem, mass, edges, loss, extras), coords=places, attrs=attrs | _optional(problem, extras)
+        _variables(problem, mass, edges, loss, extras),
+        coords=places,
+        attrs=attrs | _optional_attributes(problem, extras),
     )
     return seal(dataset)
 
@@ -102,6 +104,7 @@ def _variables(
         variables["level"] = ("secret", level, {"units": f"nats per {domain.unit}"})
     if extras.dual is not None:
         variables["dual"] = ("secret", np.array(extras.dual, float), {"units": loss_unit})
+    # The file lists scaled lengths: those of the problem cannot be rebuilt from them exactly.
     if extras.scale != 1 and problem.metric.uses_stored_edges:
         unscaled = replace(problem.metric, scale=1.0).edges(domain)
         variables["problem_length"] = ("edge", unscaled.length.copy(), {"units": "nats"})
@@ -116,7 +119,7 @@ def _variables(
     return variables
 
 
-def _optional(problem: DesignProblem, extras: Extras) -> dict[str, str | float]:
+def _optional_attributes(problem: DesignProblem, extras: Extras) -> dict[str, str | float]:
     attrs: dict[str, str | float] = {}
     if extras.lower_bound is not None:
         attrs["lower_bound"] = extras.lower_bound
@@ -145,7 +148,7 @@ def _expected_loss(
 def _ratio(problem: DesignProblem, mass: Masses, edges: Edges, scale: float) -> float:
     """The largest log-ratio over length of the problem's metric."""
     value = max_log_ratio(mass, problem.edges).value
-    # The logarithm rounds to above 1 where the integers are at the claim.
+    # Where the integers are at the claim the quotient of logarithms may round to above 1.
     if value > 1 and scale == 1 and violations(mass, edges) == 0:
         return 1.0
     return value
@@ -154,7 +157,7 @@ def _ratio(problem: DesignProblem, mass: Masses, edges: Edges, scale: float) -> 
 @cache
 def versions() -> str:
     """The versions of the packages that figures depend on, as JSON."""
-    return json.dumps({name: _version(name) for name in _VERSIONED}, sort_keys=True)
+    return json.dumps({name: _version(name) for name in _PACKAGES}, sort_keys=True)
 
 
 def _version(package: str) -> str:

@@ -19,9 +19,6 @@ a 2^i and P[v, y] = b 2^j, 2^52 <= a, b < 2^53, a triple (e, direction, y) is a 
 
 No breach proves the claim for all pairs. A zero opposite a positive entry is a breach. An edge without a breach at its
 length cut to 8 bits has none at its length; only the others need a Taylor sum of their own.
-
-Long edges. From `_VACUOUS` nats on R 2^-s stays that of `_VACUOUS`, which is below e^{d_e} and above every ratio of
-two masses; for doubles, from `_BEYOND_DOUBLES` nats on. A cap can only make the check stricter.
 """
 
 from __future__ import annotations
@@ -49,8 +46,10 @@ _EDGES = 1 << 14  # edges per task of a thread
 _FEW_EDGES = 1 << 10  # the same for a table of doubles, whose edges take some 50 times longer
 _REPORTS = 256  # reports per block of the single-precision test (2): two rows of 1 kB stay in the cache
 _SAMPLED = 8  # blocks of edges per thread on which the time is estimated
-_VACUOUS = 80.0  # nats; e^80 > 2^115 exceeds every ratio of two masses, so longer edges need no better bound
-_BEYOND_DOUBLES = 1490.0  # nats; e^1490 > 2^2149 exceeds every ratio of two positive doubles, at most 2^1024 / 2^-1074
+# Nats from which on R 2^-s stays the same. e^80 > 2^115 exceeds every ratio of two masses, and e^1490 > 2^2149 every
+# ratio of two positive doubles, at most 2^1024 / 2^-1074. A cap can only make the check stricter.
+_VACUOUS = 80.0
+_BEYOND_DOUBLES = 1490.0
 _BITS = 53  # of a double
 _COARSE = 8  # bits of the lengths tried first: few distinct lengths remain, and so few Taylor sums
 
@@ -112,16 +111,16 @@ def product(a, b):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-def]
     """Count pairs with high 2^shift > factor low; entries <= 2^62, 2^61 <= factor < 2^62; single: mass, rounded."""
-    bad = 0
+    violations = 0
     for e in range(tail.size):
         # R 2^-s is at least 2^62 here, which no ratio of two masses exceeds: (1) holds.
         if shift[e] < 0:
             continue
         u, v, ratio, bits = tail[e], head[e], factor[e], np.uint64(shift[e])
-        near, rest = np.float32(SINGLE_MARGIN * math.ldexp(np.float64(ratio), -shift[e])), np.uint64(63) - bits
+        limit, shift_right = np.float32(SINGLE_MARGIN * math.ldexp(np.float64(ratio), -shift[e])), np.uint64(63) - bits
         for first in range(0, mass.shape[1], _REPORTS):
             last = min(first + _REPORTS, mass.shape[1])
-            if not exceeds(single[u, first:last], single[v, first:last], near):
+            if not exceeds(single[u, first:last], single[v, first:last], limit):
                 continue  # (2) holds for the block, and so does (1)
             row, other = mass[u, first:last], mass[v, first:last]
             for y in range(row.size):
@@ -129,9 +128,9 @@ def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-
                 high = max(row[y], other[y])
                 top, bottom = product(ratio, min(row[y], other[y]))
                 # high 2^bits in two words. Two shifts to the right, as a shift by 64 (bits = 0) is undefined.
-                over, under = (high >> np.uint64(1)) >> rest, high << bits
-                bad += (over > top) | ((over == top) & (under > bottom))
-    return bad
+                over, under = (high >> np.uint64(1)) >> shift_right, high << bits
+                violations += (over > top) | ((over == top) & (under > bottom))
+    return violations
 
 
 @numba.njit(inline="always")
@@ -147,15 +146,15 @@ def exceeds(row, other, ratio):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True)
 def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
     """The largest log-ratio over length; blocks that cannot exceed the current maximum are skipped."""
-    best, edge, report, turned = -1.0, 0, 0, False
+    best, edge, report, is_descent_at_best = -1.0, 0, 0, False
     for e in range(tail.size):
         u, v = tail[e], head[e]
         largest, report_of_edge, is_descent = -1.0, 0, False
         # A block whose ratios stay below e^{best length} cannot raise the maximum; e^80 is finite in float32.
-        near = np.float32(SINGLE_MARGIN * math.exp(min(best * length[e], 80.0))) if best > 0 else np.float32(0)
+        limit = np.float32(SINGLE_MARGIN * math.exp(min(best * length[e], 80.0))) if best > 0 else np.float32(0)
         for first in range(0, mass.shape[1], _REPORTS):
             last = min(first + _REPORTS, mass.shape[1])
-            if not exceeds(single[u, first:last], single[v, first:last], near):
+            if not exceeds(single[u, first:last], single[v, first:last], limit):
                 continue
             for y in range(first, last):
                 low, high = min(mass[u, y], mass[v, y]), max(mass[u, y], mass[v, y])
@@ -168,8 +167,8 @@ def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
         rise = math.log1p(largest)
         value = rise / length[e] if length[e] > 0 else (np.inf if rise > 0 else 0.0)
         if value > best:
-            best, edge, report, turned = value, e, report_of_edge, is_descent
-    return best, edge, report, turned
+            best, edge, report, is_descent_at_best = value, e, report_of_edge, is_descent
+    return best, edge, report, is_descent_at_best
 
 
 def violations(mass: Masses, edges: Edges, *, deadline: float = math.inf) -> int:
@@ -185,8 +184,8 @@ def violations(mass: Masses, edges: Edges, *, deadline: float = math.inf) -> int
 def certifying_seconds(mass: Masses, edges: Edges) -> float:
     """Estimate the seconds of `violations` from a sample of blocks of edges, at the current load of the machine."""
     starts = range(0, len(edges.tail), _EDGES)
-    every = max(1, len(starts) // (WORKERS * _SAMPLED))
-    sample = np.concatenate([np.arange(start, min(start + _EDGES, len(edges.tail))) for start in starts[::every]])
+    stride = max(1, len(starts) // (WORKERS * _SAMPLED))
+    sample = np.concatenate([np.arange(start, min(start + _EDGES, len(edges.tail))) for start in starts[::stride]])
     sampled_edges = Edges(tail=edges.tail[sample], head=edges.head[sample], length=edges.length[sample])
     work = _counter(mass, sampled_edges, [])
     # Warm up before timing: the first call may load the compiled kernel.
@@ -223,13 +222,13 @@ class MaxLogRatio:
     distance: float
 
 
-def _at_edge(edges: Edges, value: float, edge: int, report: int, turned: bool, finite: float) -> MaxLogRatio:
+def _log_ratio_at(edges: Edges, value: float, edge: int, report: int, is_descent: bool, finite: float) -> MaxLogRatio:
     u, v = int(edges.tail[edge]), int(edges.head[edge])
     return MaxLogRatio(
         value=float(value),
         finite=float(finite),
-        secret=v if turned else u,
-        other=u if turned else v,
+        secret=v if is_descent else u,
+        other=u if is_descent else v,
         report=int(report),
         distance=float(edges.length[edge]),
     )
@@ -243,13 +242,13 @@ def max_log_ratio(mass: Masses, edges: Edges) -> MaxLogRatio:
     def search_block(start: int, stop: int) -> None:
         block = slice(start, stop)
         ends = edges.tail[block], edges.head[block]
-        value, edge, report, turned = _steepest(table, single, *ends, edges.length[block])
-        best[start] = float(value), start + int(edge), int(report), bool(turned)
+        value, edge, report, is_descent = _steepest(table, single, *ends, edges.length[block])
+        best[start] = float(value), start + int(edge), int(report), bool(is_descent)
 
     in_blocks(search_block, len(edges.tail), _EDGES)
     # In the order of the edges, so that ties give the same triple whatever the order of the threads.
-    value, edge, report, turned = max((best[start] for start in sorted(best)), key=lambda entry: entry[0])
-    return _at_edge(edges, value, edge, report, turned, value)
+    value, edge, report, is_descent = max((best[start] for start in sorted(best)), key=lambda entry: entry[0])
+    return _log_ratio_at(edges, value, edge, report, is_descent, value)
 
 
 def row_sums_exact(mass: Masses) -> bool:
@@ -299,7 +298,7 @@ def _count_of_doubles(mantissa, exponent, tail, head, factor, shift, bad):  # ty
 
 @numba.njit(cache=True, nogil=True)
 def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-def]
-    best, edge, report, turned = -1.0, 0, 0, False
+    best, edge, report, is_descent_at_best = -1.0, 0, 0, False
     finite = 0.0
     for e in range(tail.size):
         u, v = tail[e], head[e]
@@ -319,8 +318,8 @@ def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-
             if log > rise:
                 rise, report_of_edge, is_descent = log, y, q > p
         if rise / length[e] > best:
-            best, edge, report, turned = rise / length[e], e, report_of_edge, is_descent
-    return best, edge, report, turned, finite
+            best, edge, report, is_descent_at_best = rise / length[e], e, report_of_edge, is_descent
+    return best, edge, report, is_descent_at_best, finite
 
 
 Count = Callable[[int], None]  # called with the number of edges done in a pass
@@ -337,8 +336,8 @@ def max_log_ratio_of_doubles(table: Matrix, edges: Edges, *, count: Count | None
 
     _pass_over(edges, search_block, count)
     finite = max(entry[4] for entry in best.values())
-    value, edge, report, turned, _ = max((best[start] for start in sorted(best)), key=lambda entry: entry[0])
-    return _at_edge(edges, value, edge, report, turned, finite)
+    value, edge, report, is_descent, _ = max((best[start] for start in sorted(best)), key=lambda entry: entry[0])
+    return _log_ratio_at(edges, value, edge, report, is_descent, finite)
 
 
 def _pass_over(edges: Edges, work: Callable[[int, int], None], count: Count | None) -> None:
@@ -369,7 +368,8 @@ class Doubles:
         self._broken = np.zeros(0, np.int64)  # edges with breaches in the last call of `is_private`
 
     def is_private(self, edges: Edges, *, count: Count | None = None) -> bool:
-        """True if no triple breaks the edges. Those that broke at the last call, at other lengths, are tried first."""
+        """True if no triple breaks the edges."""
+        # Edges that broke at the last call, at other lengths, first: they most likely break again.
         if len(self._broken):
             hardest = Edges(
                 tail=edges.tail[self._broken], head=edges.head[self._broken], length=edges.length[self._broken]

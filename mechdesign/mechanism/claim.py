@@ -1,8 +1,9 @@
 """The claim of a mechanism file, proved in integers: `certify` returns a `Certificate` before anything is drawn.
 
-A table satisfies its schema, its entries are positive, its rows sum to exactly 2^62, its claim is the sentence that its
-own metric, geometry and edges give, and no edge is violated: O(e m). For factors every edge is checked by the stored
-row sums; each row that is drawn from must then have its stored sum. `verify` recomputes the rest.
+A table is certified if it satisfies its schema, its entries are positive, its rows sum to exactly 2^62, and no edge is
+violated. Its claim must be the sentence that its own metric, geometry and edges give. Cost: O(e m). For factors every
+edge is checked by the stored row sums; each row that is drawn from must then have its stored sum. `verify` recomputes
+the rest.
 """
 
 from __future__ import annotations
@@ -51,6 +52,7 @@ class Certificate:
             description |= {"multiplier": 1.0}
         if self.positions is not None:
             description |= {"positions": True}
+        # Budgets add up costs of one metric on the same places, so both are hashed, without the scale.
         digest = hashlib.sha256(json.dumps([description, self.domain.describe()], sort_keys=True).encode())
         digest.update(np.ascontiguousarray(self.domain.points, "<f8").tobytes())
         if self.metric.uses_stored_edges:

@@ -71,6 +71,7 @@ def unpack_container(
         raise file_error(
             f"is not a file of kind {kind}", "file", f"{len(content)} bytes", "the bytes that were written"
         )
+    # First of all: a damaged header is not parsed.
     if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
         raise file_error("the checksum does not match the content", "sha256", None, "the bytes that were written")
     version, size = int.from_bytes(content[10:12], "little"), int.from_bytes(content[12:16], "little")
@@ -81,9 +82,9 @@ def unpack_container(
         if not isinstance(header, dict) or header.pop("kind", None) != kind:
             raise file_error("has another kind", "kind", None, kind)
         # The layout follows from checked fields of the kind, so the file cannot choose sizes for itself.
-        listed, layout = header.pop("arrays", None), layout_of(header)
-        if listed != layout:
-            raise file_error("do not match the header", "arrays", f"{listed!s:.80}", f"{layout!s:.80}")
+        stored_layout, layout = header.pop("arrays", None), layout_of(header)
+        if stored_layout != layout:
+            raise file_error("do not match the header", "arrays", f"{stored_layout!s:.80}", f"{layout!s:.80}")
         return header, _arrays(content[_BEFORE + size : -_DIGEST], layout)
     except MechdesignError as error:
         raise file_error(error.message, error.field or "file", error.value, "the numbers that were written") from error
@@ -95,15 +96,15 @@ def is_container(path: str | Path, kind: str) -> bool:
     """True if a file begins like a container of this kind."""
     try:
         with open_regular(path, field="file", remedy="give the path of a file") as stream:
-            begins = _KIND.match(stream.read(_BEFORE + len(kind) + 12))
+            match = _KIND.match(stream.read(_BEFORE + len(kind) + 12))
     except (MechdesignError, OSError):
         return False
-    return begins is not None and begins[1] == kind.encode()
+    return match is not None and match[1] == kind.encode()
 
 
 def _arrays(body: bytes, layout: Layout) -> dict[str, AnyArray]:
     sizes = [math.prod(shape) * int(kind[1]) for _, kind, shape, _ in layout]
-    # One byte more than announced shows a longer body, without inflating all of it.
+    # One byte more than announced shows a longer body, without inflating a bomb.
     reader = zlib.decompressobj()
     content = reader.decompress(body, sum(sizes) + 1)
     if len(content) != sum(sizes) or not reader.eof or reader.unused_data:

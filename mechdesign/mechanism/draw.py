@@ -1,8 +1,7 @@
 """One report by a scan whose addresses depend on neither the secret nor the report.
 
-Statement. With x uniform in [0, 2^62) and cumulative masses c(y) = a(0) + ... + a(y), the report is the number of y
-with c(y) <= x: exactly a(y) of the 2^62 values of x give y. Every entry is read in order. Both numbers are at most
-2^62, so the top bit of x - c(y) is set if and only if c(y) > x.
+With x uniform in [0, 2^62) and cumulative masses c(y) = a(0) + ... + a(y), the report is the number of y with
+c(y) <= x: exactly a(y) of the 2^62 values of x give y. Every entry is read in order.
 
 `scan_row` reads one row, whose address depends on the secret; `scan_table` reads the table and keeps the row of the
 secret by a mask. `search_rows` finds many reports from a guide by leading bits; its addresses depend on both.
@@ -23,7 +22,8 @@ from mechdesign.base.arrays import Unsigned
 @numba.njit(cache=True, nogil=True)
 def _count(row, x):  # type: ignore[no-untyped-def]
     total, report = np.uint64(0), np.uint64(0)
-    # No comparison and no early exit, which would depend on x: the sign bit of x - c(y) is the comparison.
+    # No branch and no early exit, which would depend on x. Both numbers are at most 2^62, so that the top bit of x -
+    # c(y) is set if and only if c(y) > x.
     for y in range(row.size):
         total += row[y]
         report += np.uint64(1) - ((x - total) >> np.uint64(63))

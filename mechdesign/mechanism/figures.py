@@ -25,7 +25,7 @@ def total_cost(mass: Masses, cost: Matrix) -> float:
 
 
 def relative_gap(loss: float, bound: float, scale: float) -> float:
-    """(loss - bound) / loss, at least 0; below 1e-9 of `scale`, the best constant loss, the denominator is that."""
+    """(loss - bound) / loss, at least 0. A loss below 1e-9 of `scale`, the best constant loss, is replaced by that."""
     return max(0.0, (loss - bound) / max(loss, RESOLUTION * scale))
 
 

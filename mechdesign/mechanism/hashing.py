@@ -19,12 +19,13 @@ def seal(mechanism: xr.Dataset) -> xr.Dataset:
 
 
 def content_digest(mechanism: xr.Dataset) -> str:
-    """SHA-256 over every variable and attribute by name: another content has another one, however it is kept."""
+    """SHA-256 over every variable and attribute by name; equal contents in different files have the same."""
     digest = hashlib.sha256()
 
     def put(*parts: bytes | str) -> None:
         for part in parts:
             content = part.encode() if isinstance(part, str) else part
+            # With its length, so that no two lists of parts hash alike.
             digest.update(len(content).to_bytes(8, "little") + content)
 
     for name in sorted(map(str, mechanism.variables)):
@@ -33,17 +34,17 @@ def content_digest(mechanism: xr.Dataset) -> str:
         values = values.astype(values.dtype.newbyteorder("<"))
         put(name, str([variable.dims, values.dtype.str, values.shape, name in mechanism.coords]), values.tobytes())
         put(*(f"{key} {value!r}" for key, value in sorted(variable.attrs.items())))
-    put(*(f"{key} {_plain(value)!r}" for key, value in sorted(mechanism.attrs.items()) if key != CONTENT_DIGEST))
+    put(*(f"{key} {_as_python(value)!r}" for key, value in sorted(mechanism.attrs.items()) if key != CONTENT_DIGEST))
     return digest.hexdigest()
 
 
 def file_digest(dataset: xr.Dataset) -> str | None:
-    """The SHA-256 of the file that a Dataset was read from or saved as; None where it was neither, or was changed."""
+    """The SHA-256 of the file of a Dataset; None if it was never saved or loaded, or has changed since."""
     name, digest = dataset.encoding.get(FILE_DIGEST, ("", None))
     return digest if name == content_digest(dataset) else None
 
 
-def _plain(value: object) -> object:
+def _as_python(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -1,14 +1,14 @@
 """The NetCDF-4 subset that mechanism files use, written and read with a guard against hostile files.
 
-Written are arrays of integers or doubles, shuffled and deflated, without fill values; attributes that are one number or
-one text of fixed length. A longer text is an array of its bytes, `text_of_KEY`. Texts of variable length, whose heaps
-have lengths of up to 4 GB, come from xarray alone, as names of axes, and are not read.
+Files have arrays of integers or doubles, shuffled and deflated, without fill values. Attributes are one number or one
+text of fixed length. A longer text is an array of its bytes, `text_of_KEY`. Texts of variable length, whose heaps have
+lengths of up to 4 GB, come from xarray alone, as names of axes, and are not read.
 
-Read are, without masking or scaling, at most 64 arrays at the top of the file, reached by hard links, of at most two
-axes and fixed size, whose chunks all lie in the file, each once. Chunks announce at most 1,100 times their bytes
-(deflate reaches 1,032), and all arrays together at most the bytes of the file: the size of the file and the free memory
-bound allocation. Values are inflated here, never beyond their announced size. The library reads through a stream that
-refuses compressed heaps of names, which it would inflate without a bound.
+The reader takes at most 64 arrays at the top of the file, reached by hard links, of at most two axes and fixed size.
+All chunks lie in the file, each once. All arrays together take at most the bytes of the file, so that the size of the
+file and the free memory bound allocation. Values are inflated here, never beyond their announced size, and neither
+masked nor scaled. The library reads through a stream that refuses compressed heaps of names, which it would inflate
+without a bound.
 """
 
 from __future__ import annotations
@@ -34,37 +34,45 @@ from mechdesign.base.memory import require_bytes
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.schema import Schema, file_error, schema_of
 
-MOST = 64  # arrays of a file, and attributes of each
+MAX_ENTRIES = 64  # arrays of a file, and attributes of each
 _LARGEST_SIDE = 1 << 31
-_INFLATES = 1100  # times the bytes that chunks take: deflate reaches 1,032
+_MAX_INFLATION = 1100  # inflated bytes per byte of a chunk; deflate reaches 1,032
 _COPIES = 3  # of an array, while it is checked
 _LONG_TEXT = 1 << 14  # bytes of an attribute
 _TEXT_OF = "text_of_"
 _FILTERS = (h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE)
 _NOT_DEFLATED = 1 << 1  # in the mask of a chunk: the library skips a filter that does not shrink it
-_UNREAD = {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "coordinates"}  # axes, which the schema names
+_SKIPPED_ATTRIBUTES = {
+    "CLASS",
+    "NAME",
+    "DIMENSION_LIST",
+    "REFERENCE_LIST",
+    "coordinates",
+}  # axes, which the schema names
 _COMPRESSED = re.compile(rb"FRHP\0..(?!\0\0)", re.DOTALL)  # heap: signature, version, length of an id, of the filters
-_AROUND = 9  # bytes of that pattern
+_MARGIN_BYTES = 9  # bytes of that pattern
 _NUMBERS = [np.dtype(f"<{kind}") for kind in ("u1", "u2", "u4", "u8", "i8", "f8")]
 
 
 def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
     """Write a Dataset through memory: on a full disk the HDF5 library aborts the process and leaves half a file."""
-    written = dataset.copy()
+    encoded = dataset.copy()
     for name, variable in dataset.variables.items():
-        written.variables[name].attrs = {key: _fixed(value) for key, value in variable.attrs.items()}
-    long = {k: v.encode() for k, v in dataset.attrs.items() if isinstance(v, str) and len(v.encode()) > _LONG_TEXT}
-    written.attrs = {key: _fixed(value) for key, value in dataset.attrs.items() if key not in long}
-    for key, text in long.items():
-        written[f"{_TEXT_OF}{key}"] = (f"{_TEXT_OF}{key}", np.frombuffer(text, np.uint8))
-    encoding = {str(n): {"_FillValue": None, "zlib": True, "shuffle": True, "complevel": 1} for n in written.variables}
+        encoded.variables[name].attrs = {key: _as_fixed_text(value) for key, value in variable.attrs.items()}
+    long_texts = {
+        k: v.encode() for k, v in dataset.attrs.items() if isinstance(v, str) and len(v.encode()) > _LONG_TEXT
+    }
+    encoded.attrs = {key: _as_fixed_text(value) for key, value in dataset.attrs.items() if key not in long_texts}
+    for key, text in long_texts.items():
+        encoded[f"{_TEXT_OF}{key}"] = (f"{_TEXT_OF}{key}", np.frombuffer(text, np.uint8))
+    encoding = {str(n): {"_FillValue": None, "zlib": True, "shuffle": True, "complevel": 1} for n in encoded.variables}
     content = io.BytesIO()
     with h5netcdf.File(content, "w") as file:
-        written.dump_to_store(xr.backends.H5NetCDFStore(file), encoding=encoding)
+        encoded.dump_to_store(xr.backends.H5NetCDFStore(file), encoding=encoding)
     path.write_bytes(content.getbuffer())
 
 
-def _fixed(value: Any) -> Any:
+def _as_fixed_text(value: Any) -> Any:
     """A text as an HDF5 string of fixed length; other values unchanged."""
     if not isinstance(value, str):
         return value
@@ -74,23 +82,23 @@ def _fixed(value: Any) -> Any:
 
 def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
     """The Dataset of an open file, whose schema names its axes; a damaged file raises any error of the HDF5 library."""
-    with h5py.File(_Watched(stream), "r") as file:
+    with h5py.File(_GuardedStream(stream), "r") as file:
         block, sizes = file.userblock_size, file.id.get_create_plist().get_sizes()
         if block or sizes != (8, 8):
             message = "a user block, or addresses that are not of 64 bits, are refused"
             raise file_error(message, "file", f"{block} bytes before, {sizes} bytes")
         root = h5g.open(file.id, b"/")
-        if root.get_num_objs() > MOST:
-            raise file_error(f"more than {MOST} arrays are refused", "file", root.get_num_objs())
+        if root.get_num_objs() > MAX_ENTRIES:
+            raise file_error(f"more than {MAX_ENTRIES} arrays are refused", "file", root.get_num_objs())
         names = [raw.decode() for raw in root]
         attrs = _attributes("file", file)
-        long = {name: _array(name, root) for name in names if name.startswith(_TEXT_OF)}
-        _require_room(long, stream)
-        attrs |= {name.removeprefix(_TEXT_OF): _text(array, stream) for name, array in long.items()}
+        long_texts = {name: _array(name, root) for name in names if name.startswith(_TEXT_OF)}
+        _require_memory(long_texts, stream)
+        attrs |= {name.removeprefix(_TEXT_OF): _text(array, stream) for name, array in long_texts.items()}
         schema = schema_of(attrs, *schemas, what=what)
         axes = schema.dims - set(schema.variables)
-        arrays = {name: _array(name, root) for name in names if name not in axes | set(long)}
-        _require_room(arrays, stream)
+        arrays = {name: _array(name, root) for name in names if name not in axes | set(long_texts)}
+        _require_memory(arrays, stream)
         variables, coordinates = {}, []
         for name, array in arrays.items():
             known = schema.variable(name)
@@ -103,29 +111,29 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
 
 def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
     """Attributes, each one number or one text of fixed length."""
-    if h5a.get_num_attrs(owner.id) > MOST:
-        raise file_error(f"more than {MOST} attributes are refused", name, h5a.get_num_attrs(owner.id))
+    if h5a.get_num_attrs(owner.id) > MAX_ENTRIES:
+        raise file_error(f"more than {MAX_ENTRIES} attributes are refused", name, h5a.get_num_attrs(owner.id))
     values: dict[str, Any] = {}
     for key in owner.attrs:
-        if key in _UNREAD or key.startswith(("_Netcdf4", "_NC", "_nc3")):
+        if key in _SKIPPED_ATTRIBUTES or key.startswith(("_Netcdf4", "_NC", "_nc3")):
             continue
         attribute = owner.attrs.get_id(key)
         kind, elements = attribute.get_type(), attribute.get_space().get_simple_extent_npoints()
-        text = kind.get_class() == h5t.STRING and not kind.is_variable_str()
-        number = kind.get_class() in (h5t.INTEGER, h5t.FLOAT) and kind.get_size() <= 8
+        is_text = kind.get_class() == h5t.STRING and not kind.is_variable_str()
+        is_number = kind.get_class() in (h5t.INTEGER, h5t.FLOAT) and kind.get_size() <= 8
         if elements == 1 and kind.get_class() == h5t.STRING and kind.is_variable_str():
             message = "is a text of variable length, as other programs write them"
             raise VerificationError(message, field=f"{name}:{key}", value=key, remedy="save it with mechdesign")
-        if elements != 1 or not (text or number) or attribute.get_storage_size() > _LONG_TEXT:
+        if elements != 1 or not (is_text or is_number) or attribute.get_storage_size() > _LONG_TEXT:
             raise file_error("attributes that are not one number or one text are refused", f"{name}:{key}", elements)
         value = np.asarray(owner.attrs[key]).reshape(-1)[0]
-        values[key] = value.decode() if text else value
+        values[key] = value.decode() if is_text else value
     return values
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Array:
-    """An array of a file, in h5py's pieces of the shape `chunk`, which take `taken` bytes."""
+    """An array in its file: chunks (`pieces`) of shape `chunk` take `taken` bytes; size, piece: inflated bytes."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -135,12 +143,10 @@ class _Array:
 
     @property
     def size(self) -> int:
-        """Bytes of the array."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     @property
     def piece(self) -> int:
-        """Bytes of a chunk, inflated."""
         return math.prod(self.chunk) * self.dtype.itemsize
 
 
@@ -152,8 +158,8 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
         raise file_error("links, groups and named types are refused", name, "not an array of this file")
     array = h5d.open(root, raw)
     kind, creation = array.get_type(), array.get_create_plist()
-    numeric = kind.get_class() in (h5t.INTEGER, h5t.FLOAT) and kind.dtype in _NUMBERS
-    if not numeric:
+    is_numeric = kind.get_class() in (h5t.INTEGER, h5t.FLOAT) and kind.dtype in _NUMBERS
+    if not is_numeric:
         raise file_error("must be integers or doubles as they are written", name, f"HDF5 class {kind.get_class()}")
     space = array.get_space()
     if space.get_simple_extent_type() == h5s.NULL or not 1 <= space.get_simple_extent_ndims() <= 2:
@@ -161,7 +167,7 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
         raise file_error("arrays without a shape or with more than two axes are refused", name, f"{axes} axes")
     shape = tuple(space.get_simple_extent_dims())
     ends = zip(shape, space.get_simple_extent_dims(True), strict=True)
-    if any(side and side != most for side, most in ends) or max(shape) >= _LARGEST_SIDE:
+    if any(side and side != maximum for side, maximum in ends) or max(shape) >= _LARGEST_SIDE:
         raise file_error("axes that grow, or are of 2^31 and more, are refused", name, shape)
     if creation.get_layout() != h5d.CHUNKED:
         raise file_error("values that are not in chunks of the file are refused", name, creation.get_layout())
@@ -170,15 +176,15 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
     if filters != _FILTERS:
         raise file_error("other filters than shuffle and deflate are refused", name, filters)
     chunk = creation.get_chunk()
-    pieces = _pieces(name, array, shape, chunk)
+    pieces = _chunks_of(name, array, shape, chunk)
     layout = _Array(shape=shape, dtype=kind.dtype, chunk=chunk, pieces=pieces, taken=sum(p.size for p in pieces))
     inflated = len(pieces) * layout.piece
-    if inflated > _INFLATES * layout.taken:
+    if inflated > _MAX_INFLATION * layout.taken:
         raise file_error("inflates to more than deflate can", name, f"{inflated} bytes from {layout.taken}")
     return layout
 
 
-def _pieces(name: str, array: h5d.DatasetID, shape: tuple[int, ...], chunk: tuple[int, ...]) -> list[Any]:
+def _chunks_of(name: str, array: h5d.DatasetID, shape: tuple[int, ...], chunk: tuple[int, ...]) -> list[Any]:
     """The chunks of an array, each once."""
     count = math.prod(-(-side // step) for side, step in zip(shape, chunk, strict=True))
     pieces: list[Any] = []
@@ -196,7 +202,7 @@ def _pieces(name: str, array: h5d.DatasetID, shape: tuple[int, ...], chunk: tupl
     raise file_error("chunks that are not in the file are refused", name, f"{len(pieces)} of {count}")
 
 
-def _require_room(arrays: dict[str, _Array], stream: BinaryIO) -> None:
+def _require_memory(arrays: dict[str, _Array], stream: BinaryIO) -> None:
     """Refuse arrays that take more bytes than their file has, or do not fit in memory."""
     taken, size = sum(array.taken for array in arrays.values()), os.fstat(stream.fileno()).st_size
     if taken > size:
@@ -219,8 +225,8 @@ def _values(array: _Array, stream: BinaryIO) -> AnyArray:
         # Undo the shuffle filter: byte k of every number is stored in plane k.
         planes = np.frombuffer(content, np.uint8).reshape(array.dtype.itemsize, -1)
         block = np.ascontiguousarray(planes.T).view(array.dtype).reshape(array.chunk)
-        place = tuple(slice(at, at + step) for at, step in zip(piece.chunk_offset, array.chunk, strict=True))
-        inside = tuple(slice(side - at) for at, side in zip(piece.chunk_offset, array.shape, strict=True))
+        place = tuple(slice(start, start + step) for start, step in zip(piece.chunk_offset, array.chunk, strict=True))
+        inside = tuple(slice(side - start) for start, side in zip(piece.chunk_offset, array.shape, strict=True))
         values[place] = block[inside]
     return values
 
@@ -231,7 +237,7 @@ def _text(array: _Array, stream: BinaryIO) -> str:
     return _values(array, stream).tobytes().decode()
 
 
-class _Watched(io.RawIOBase):
+class _GuardedStream(io.RawIOBase):
     """A file as the HDF5 library reads it, which refuses compressed heaps."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -245,9 +251,9 @@ class _Watched(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         # Read a margin on both sides, in which a signature across the border of two reads shows.
-        start, before = self.tell(), min(self.tell(), _AROUND)
+        start, before = self.tell(), min(self.tell(), _MARGIN_BYTES)
         self.seek(start - before)
-        content = self._stream.read(before + len(buffer) + _AROUND)
+        content = self._stream.read(before + len(buffer) + _MARGIN_BYTES)
         if _COMPRESSED.search(content):
             raise file_error("compressed names are refused", "file", f"at byte {start}")
         part = content[before : before + len(buffer)]

@@ -51,12 +51,10 @@ class MechanismFile:
 
     @property
     def is_factored(self) -> bool:
-        """True if it is kept as factors instead of a table."""
         return bool(self.mechanism.attrs["schema"] != TABLE)
 
     @cached_property
     def domain(self) -> Domain:
-        """The secrets."""
         return stored_domain(self.mechanism)
 
     @cached_property
@@ -79,7 +77,6 @@ class MechanismFile:
 
     @property
     def edge_source(self) -> EdgeSource:
-        """Where edges and lengths come from."""
         return self.metric.edge_source
 
     @cached_property
@@ -92,12 +89,11 @@ class MechanismFile:
             raise file_error("must be finite and not negative", "edge_length", f"{length.min()}", "lengths in nats")
         # A graph refuses edges of length 0; their ends are checked with lengths of 1.
         ones = replace(self.stored_edges, length=np.ones_like(length))
-        joined = metric_from_description(self.metric.describe(), ones).edges(self.domain)
-        return replace(joined, length=length)
+        edges_of_ones = metric_from_description(self.metric.describe(), ones).edges(self.domain)
+        return replace(edges_of_ones, length=length)
 
     @cached_property
     def claim(self) -> str:
-        """The claim in one sentence, rebuilt."""
         return claim_sentence(self.metric, self.domain, self.edges)
 
     @cached_property
@@ -123,6 +119,7 @@ class MechanismFile:
             return metric
         if unscaled_edges is None:
             raise file_error("must be there", "problem_length", "no such variable", "the whole file")
+        # The lengths of the problem times the scale must be those of the claim, bit for bit.
         metric = replace(metric, scale=scale_of_problem)
         if not np.array_equal(replace(metric, scale=claimed).edges(self.domain).length, self.edges.length):
             raise file_error("does not give the lengths of the claim", "problem_length")
@@ -176,7 +173,6 @@ class MechanismFile:
 
     @property
     def same_places(self) -> bool:
-        """True if reports are the secrets."""
         return self.is_factored or (
             self.report_unit == self.domain.unit
             and np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
@@ -190,12 +186,11 @@ class MechanismFile:
         points, unit = stored_points(self.mechanism, "report"), self.report_unit
         if unit != self.domain.unit or points.shape[1] != self.domain.dimension:
             return None
-        away, cell = cKDTree(self.domain.points).query(points)
-        return np.asarray(cell, np.int64) if (away == 0).all() else None
+        distance, cell = cKDTree(self.domain.points).query(points)
+        return np.asarray(cell, np.int64) if (distance == 0).all() else None
 
     @property
     def report_unit(self) -> str:
-        """The unit of the coordinates of reports."""
         return str(self.mechanism["secret_x" if self.is_factored else "report_x"].attrs["units"])
 
     @cached_property
@@ -214,6 +209,7 @@ class MechanismFile:
             reasons.append("cost: the stored sentence is not that of one report")
         level = self.metric.level_at(self.domain)
         stored = self.mechanism["level"].values if "level" in self.mechanism else None
+        # True if one of the two is missing.
         differs = stored is not level
         if level is not None and stored is not None:
             differs = bool((level != stored).any())
@@ -318,7 +314,7 @@ class PositionClaims(Protocol):
     """Reads the claims about positions of mechanism files."""
 
     def stored_claim(self, file: MechanismFile) -> PositionClaim:
-        """The claim about positions of a file, rebuilt. Raises: VerificationError if a part of it is missing."""
+        """The claim about positions of a file, rebuilt; VerificationError if a part of it is missing."""
         ...
 
 
@@ -326,7 +322,7 @@ class FactorFiles(Protocol):
     """Reads and checks the factors of mechanism files."""
 
     def stored_factors(self, file: MechanismFile) -> Any:
-        """The integers of a factored mechanism. Raises: InputError if one is out of range."""
+        """The integers of a factored mechanism; InputError if one is out of range."""
         ...
 
     def check_factors(self, file: MechanismFile) -> ClaimCheck:

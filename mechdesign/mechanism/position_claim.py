@@ -23,19 +23,19 @@ class PositionClaim(Protocol):
     def corner_level(self) -> Vector: ...
 
     def breaches(self, mass: Masses) -> int:
-        """How many (cell, report) pairs of a table (n, m) break the claim."""
+        """The number of (cell, report) pairs of a table (n, m) that break the claim."""
         ...
 
     def differences(self, mechanism: xr.Dataset, metric: Metric, domain: Domain) -> list[str]:
-        """How it differs in a file from what metric and geometry give."""
+        """A reason for each part that differs in a file from the one rebuilt from metric and geometry."""
         ...
 
     def variables(self, domain: Domain) -> dict[str, Any]:
-        """The variables that a file keeps beside the table."""
+        """The variables that a file has in addition to the table."""
         ...
 
     def attributes(self, metric: Metric, domain: Domain) -> dict[str, str]:
-        """The attributes that a file keeps: the rule, and the claim in one sentence."""
+        """The attributes of a file: the rule, and the claim in one sentence."""
         ...
 
     def advised_cell(self, metric: Metric, price: float) -> float | None:

@@ -5,8 +5,8 @@ Three facts, in the order of use, where r_e <= e^{d_e} is the certified ratio of
    e^{-d}(1 + 2^-40), a margin that absorbs every rounding error of the steps below.
 2. Ceil-lift. If V_u <= r_e V_v then B = ceil(V) + c with c = ceil(1 / (min r - 1)) has B_u <= r_e B_v:
    B_u < V_u + 1 + c <= r_e (V_v + c) + 1 - c (r_e - 1) <= r_e B_v.
-3. Slack. Scaled to row sums <= 2^62, the rest w(u) = 2^62 - sum goes where it costs least: spread over the eikonal
-   kernels where their weights allow it, the remainder into one column. A column absorbs w0(u) + theta once
+3. Slack. Row sums are scaled to at most 2^62. The rest w(u) = 2^62 - sum goes where it costs least: spread over the
+   eikonal kernels where their weights allow it, the remainder into one column. A column absorbs w0(u) + theta once
    theta >= max_e ((U_u + w0_u) - r_e (U_v + w0_v)) / (r_e - 1), so the repair cannot fail.
 Sums, maxima and minima of private columns are private, so the steps compose.
 
@@ -44,24 +44,24 @@ _BLOCK = 512  # reports remapped at a time
 def _raise_to_envelope(table, tail, head, factor, max_sweeps):  # type: ignore[no-untyped-def]
     """Relax (fact 1) every edge both ways until nothing changes, as Bellman and Ford do; False after `max_sweeps`."""
     for sweep in range(max_sweeps):
-        changed = False
+        has_changed = False
         for k in range(tail.size):
             # Alternate the order of edges: paths of ascending numbers settle in one sweep, descending ones in the next.
             e = k if sweep % 2 == 0 else tail.size - 1 - k
-            row, other, f, short = table[tail[e]], table[head[e]], factor[e], False
+            row, other, f, is_breached = table[tail[e]], table[head[e]], factor[e], False
             # Most edges raise nothing. This test has no branch, so that it is vectorised.
             for y in range(row.size):
-                short |= (row[y] * f > other[y]) | (other[y] * f > row[y])
-            if not short:
+                is_breached |= (row[y] * f > other[y]) | (other[y] * f > row[y])
+            if not is_breached:
                 continue
-            changed = True
+            has_changed = True
             for y in range(row.size):
                 a, b = row[y] * f, other[y] * f
                 if a > other[y]:
                     other[y] = a
                 elif b > row[y]:
                     row[y] = b
-        if not changed:
+        if not has_changed:
             return True
     return False
 
@@ -182,8 +182,9 @@ def _to_integers(table: Matrix, edges: Edges, cost: Matrix) -> Masses:
     lift = _lift(factor, shift)  # fact 2
     n, m = table.shape
     rows = table.sum(axis=1)
-    most = float(rows.max())
-    rest = most - rows
+    largest_sum = float(rows.max())
+    rest = largest_sum - rows
+    # The test of `exceeds` on a column that has its w0 already; freed before the masses are made.
     single = (table + rest[:, None]).astype(np.float32)
     need = _slack_needed(table, single, rest, edges.tail, edges.head, ratio)
     del single
@@ -191,14 +192,15 @@ def _to_integers(table: Matrix, edges: Edges, cost: Matrix) -> Masses:
     column = int(np.argmin((rest @ cost) + need * cost.sum(axis=0)))
     # Ceilings and the lift of m entries, and the rounding of doubles, divided by the excess r - 1 as theta is.
     rounding = (m * (lift + 2) + m * 2.0**-53 * ROW_SUM) / ROW_SUM / min(1.0, float((ratio - 1).min()))
-    slack = float(need[column]) * (1 + 1e-6) + rounding * most
+    slack = float(need[column]) * (1 + 1e-6) + rounding * largest_sum
     mass = np.empty((n, m), np.uint64)
     # Rounding can leave a row above 2^62: more slack makes the table smaller.
     for _ in range(_ATTEMPTS):
-        scale = float(math.floor(ROW_SUM / (most + slack)))
+        scale = float(math.floor(ROW_SUM / (largest_sum + slack)))
         # In blocks of rows: a second table of doubles would double the memory.
         for start in range(0, n, _ROWS):
             mass[start : start + _ROWS] = np.ceil(table[start : start + _ROWS] * scale).astype(np.uint64)
+        # Fact 2: after the ceiling this many units restore every inequality.
         mass += np.uint64(lift)
         missing = ROW_SUM - mass.sum(axis=1).astype(np.int64)
         if missing.min() >= 0:

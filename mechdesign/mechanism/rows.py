@@ -1,4 +1,4 @@
-"""Rows of a mechanism, a table (`TableMechanism`) or factors (factored/dataset.py), to sample, export and draw."""
+"""Rows of a mechanism, a table (`TableMechanism`) or factors (factored/mechanism.py), to sample, export and draw."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS = 1 << 17  # of bits at once: 1 MB stays in the cache
 
 
 class Rows(FrozenRecord, ABC):
-    """P(y|u) = mass / sum, in integers."""
+    """P(y|u) = mass / sum in integers, for n secrets and m reports."""
 
     dataset: xr.Dataset
     report_dim: ClassVar[str]  # the dimension whose coordinates are those of reports
@@ -44,12 +44,10 @@ class Rows(FrozenRecord, ABC):
 
     @property
     def secrets(self) -> int:
-        """Number of secrets n."""
         return int(self.dataset.sizes["secret"])
 
     @property
     def reports(self) -> int:
-        """Number of reports m."""
         return int(self.dataset.sizes[self.report_dim])
 
     @property
@@ -71,14 +69,13 @@ class Rows(FrozenRecord, ABC):
 
     @abstractmethod
     def draw_live(self, secret: int, scan: Scan) -> tuple[int, str]:
-        """One report, and the inputs that its memory addresses depend on."""
+        """One report from the system's random bits, and the inputs that its memory addresses depend on."""
 
     @abstractmethod
     def can_report(self, place: int) -> bool:
         """True if some secret reports this place with positive mass."""
 
     def check(self, secrets: ArrayLike) -> Indices:
-        """The numbers (b,) of secrets, all of them there."""
         return check_secrets(secrets, self.secrets)
 
 
@@ -93,14 +90,13 @@ def check_secrets(secrets: ArrayLike, size: int) -> Indices:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TableMechanism(Rows):
-    """A table, whose rows sum to 2^62. The Dataset is not copied: `Sampler` gives one of its own."""
+    """A table, whose rows sum to 2^62. The Dataset is not copied; `Sampler` passes a copy."""
 
     dataset: xr.Dataset
     report_dim = "report"
 
     @cached_property
     def mass(self) -> Masses:
-        """The integers (n, m)."""
         return np.ascontiguousarray(self.dataset["mass"].values)
 
     def probabilities(self, secrets: ArrayLike) -> Matrix:
@@ -112,6 +108,7 @@ class TableMechanism(Rows):
 
     def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> Integers:
         cells, (bits, _) = self.check(secrets), source(rng)
+        # Each row that is asked for is cumulated once, in blocks that fit in `_TABLE_BYTES`.
         distinct, place = np.unique(cells, return_inverse=True)
         drawn = np.empty((len(cells), size), np.int64)
         rows = max(1, _TABLE_BYTES // (8 * self.reports))

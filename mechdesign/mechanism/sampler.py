@@ -45,7 +45,7 @@ def rows_of(mechanism: xr.Dataset) -> Rows:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sampler(FrozenRecord):
-    """Draws from one mechanism, which is copied and verified once.
+    """Reports of one mechanism, which is copied and verified once.
 
     Parameters
     ----------
@@ -88,6 +88,7 @@ class Sampler(FrozenRecord):
         if points is None:
             drawn = self.rows.sample(cells, int(size), rng=rng)
         else:
+            # A seed would otherwise give the steps and the reports the same bits.
             bits, _ = source(rng + _OTHER_STREAM if isinstance(rng, (int, np.integer)) else rng)
             steps = self._position_claim.draw_steps(np.repeat(points, size, axis=0), bits)
             rows = self._position_claim.around[np.repeat(cells, size), steps]
@@ -158,7 +159,7 @@ class Sampler(FrozenRecord):
         return np.array([place_at(domain, position) for position in positions.tolist()]), None
 
     def label_report(self, place: int, **attributes: str) -> xr.DataArray:
-        """The report `place` as `report` returns it, with these attributes beside the claim."""
+        """The report `place` as `report` returns it, with further attributes."""
         return self._label(np.asarray(place, np.int64), (), **attributes)
 
     def _label(self, drawn: Integers, dims: tuple[str, ...], **attributes: str) -> xr.DataArray:

@@ -1,39 +1,10 @@
 """The schema of a mechanism file: which variables and attributes it has. Compared before anything else reads a file.
 
-| variable | dims | meaning |
-|---|---|---|
-| mass | secret, report | uint64, every entry >= 1, rows sum to exactly 2^62; probability = mass / 2^62 |
-| edge_tail, edge_head, edge_length | edge | the claim: both ways, mass[tail, y] <= e^{length} mass[head, y] |
-| prior, level, dual | secret | prior; eps(u), if the metric has one; multipliers of the row sums, if optimised |
-| multiplier | side_row | multipliers of the side rows, if the program has some |
-| loss_table | secret, report | the loss, if it is a table |
-| problem_length | edge | lengths before scaling, for a graph claimed at another scale than 1 |
-
 Capabilities add variables to this schema (the registry "table schema parts") and schemas of their own ("schemas").
 
 `Schema.validate` compares dtype, dims, sizes, units and place numbers of every variable, and the type of every
 attribute, and refuses names outside the schema. A Dataset that passes is safe for compiled code: arrays over one
 dimension are equally long, place numbers lie inside it, and no dimension has more than 2^31 - 1 entries.
-
-Integers of a file that arithmetic reaches, and why none wraps:
-
-| expression | where | bound |
-|---|---|---|
-| mass sums | `row_sums_exact` | halves of 32 bits, at most 2^31 of them: under 2^63; compared as Python integers |
-| R mass, mass 2^s | `certificate._count` | 128-bit words: R < 2^62, mass < 2^64, 0 <= s <= 61: under 2^126 |
-| masses, levels of patches | `positions/cones.py` | see there: under 2^64, of 128-bit products under 2^125 |
-| step units, d_e 2^48 | `Factors.spare` | units <= cap, step cap < 2^54; lengths cut at 2^13 nats: under 2^61 |
-| E(t), S(u), R_e S(u) | `Factors`, factored/certificate.py | Python integers |
-| f + q | `_gather` beside it | f + min(q, cap - f) <= cap <= 65,535 |
-| E W in halves | `_row_sums` beside it | 29-bit halves of E <= 2^58, W <= 2^28: 64 products under 2^57 make 2^63 |
-| cumulative E W | `FactoredMechanism` | at most 2,000,000 columns, limbs of 43 bits and a carry: under 2^64 |
-| A m, 2^33 |s - s'|, 3 d | `devicemap/device_map.py` | A < 2^32, checked by `DeviceMap`, m < 2^21: under 2^55 |
-| differences added up | `devicemap/files.py` | fewer than 2^24 of 16 bits: under 2^40 |
-| W added up | `devicemap/draw.py` | fewer than 2^24 under 2^28: under 2^52 |
-| q + units | `factored/integer_metric._search_window`, `_relax` | cap + longest edge <= 65,535: `IntegerMetric` |
-| u n + v | keys of edges and near pairs | u, v < n < 2^31: under 2^62 |
-| 2 e, places | compressed rows of 32 bits | at most 2^30 - 1 edges |
-| (x - origin) / cell | `Domain.from_description` | compared as doubles before it becomes an integer |
 """
 
 from __future__ import annotations
@@ -53,8 +24,25 @@ from mechdesign.errors import VerificationError
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
 
+# Integers of a file that arithmetic reaches, and why none wraps:
+# * mass sums (row_sums_exact): halves of 32 bits, at most 2^31 of them: under 2^63; compared as Python integers
+# * R mass, mass 2^s (certificate._count): 128-bit words: R < 2^62, mass < 2^64, 0 <= s <= 61: under 2^126
+# * masses, levels of patches (positions/cones.py): see there: under 2^64, of 128-bit products under 2^125
+# * step units, d_e 2^48 (Factors.slack): units <= cap, step cap < 2^54; lengths cut at 2^13 nats: under 2^61
+# * E(t), S(u), R_e S(u) (Factors, factored/certificate.py): Python integers
+# * f + q (factored/columns._gather): f + min(q, cap - f) <= cap <= 65,535
+# * E W in halves (factored/certificate._row_sums): 29-bit halves of E <= 2^58, W <= 2^28: 64 products make < 2^63
+# * cumulative E W (FactoredMechanism): at most 2,000,000 columns, limbs of 43 bits and a carry: under 2^64
+# * A m, 2^33 |s - s'|, 3 d (devicemap/device_map.py): A < 2^32, checked by DeviceMap, m < 2^21: under 2^55
+# * differences added up (devicemap/files.py): fewer than 2^24 of 16 bits: under 2^40
+# * W added up (devicemap/draw.py): fewer than 2^24 under 2^28: under 2^52
+# * q + units (factored/integer_metric._search_window, _relax): cap + longest edge <= 65,535: IntegerMetric
+# * u n + v (keys of edges and near pairs): u, v < n < 2^31: under 2^62
+# * 2 e, places (compressed rows of 32 bits): at most 2^30 - 1 edges
+# * (x - origin) / cell (Domain.from_description): compared as doubles before it becomes an integer
 TABLE = "mechdesign/mechanism/2"
-_MOST_ENTRIES = {"edge": (1 << 30) - 1}  # by dimension; of any other 2^31 - 1
+# By dimension, 2^31 - 1 for others: SciPy's compressed rows count every edge twice in 32 bits.
+_MAX_SIZES = {"edge": (1 << 30) - 1}
 _MAY_BE_EMPTY = ("side_row",)  # if all constraints are of the user's classes
 _ATTRIBUTE_TYPES = {str: (str,), int: (int, np.integer), float: (float, np.floating)}
 
@@ -83,7 +71,7 @@ class SchemaPart:
 class Schema:
     """Variables and attributes of a Dataset.
 
-    places: dimensions with coordinates DIM_x, DIM_y, DIM_z in one unit; own_sizes: fixed sizes of dimensions;
+    places: dimensions with coordinates DIM_x, DIM_y, DIM_z in one unit; own_sizes: fixed sizes of dimensions.
     attributes, optional: types by name; other: the specification of unnamed variables, None to refuse them.
     """
 
@@ -98,7 +86,6 @@ class Schema:
 
     @cached_property
     def variables(self) -> dict[str, VariableSpec]:
-        """Specifications by name, with those of capabilities."""
         variables = dict(self.own_variables)
         for part in self.parts.values():
             variables |= part.variables
@@ -106,7 +93,6 @@ class Schema:
 
     @cached_property
     def sizes(self) -> dict[str, int]:
-        """Fixed sizes by dimension."""
         sizes = dict(self.own_sizes)
         for part in self.parts.values():
             sizes |= part.sizes
@@ -114,7 +100,6 @@ class Schema:
 
     @cached_property
     def attribute_types(self) -> dict[str, type]:
-        """Types of required and optional attributes."""
         types = {**self.attributes, **self.optional}
         for part in self.parts.values():
             types |= part.attributes
@@ -122,7 +107,6 @@ class Schema:
 
     @cached_property
     def dims(self) -> set[str]:
-        """Every dimension."""
         specs = [*self.variables.values(), *([] if self.other is None else [self.other])]
         return {dim for spec in specs for dim in spec.dims}.union(self.places)
 
@@ -145,7 +129,7 @@ class Schema:
             _validate_variable(str(key), variable, self.variable(str(key)), is_coordinate=key in dataset.coords)
         for dim, size in dataset.sizes.items():
             smallest = self.sizes.get(str(dim), int(dim not in _MAY_BE_EMPTY))
-            largest = self.sizes.get(str(dim), _MOST_ENTRIES.get(str(dim), (1 << 31) - 1))
+            largest = self.sizes.get(str(dim), _MAX_SIZES.get(str(dim), (1 << 31) - 1))
             if not smallest <= size <= largest:
                 raise file_error("has an invalid size", str(dim), size, f"{smallest} to {largest}")
         # After the loops above both the place numbers and the dimension that they index are known to exist.
@@ -182,15 +166,21 @@ MECHANISM_ATTRIBUTES = COMMON_ATTRIBUTES | {
 TABLE_SCHEMA = Schema(
     name=TABLE,
     own_variables={
+        # Every entry >= 1, rows sum to exactly 2^62; probability = mass / 2^62.
         "mass": VariableSpec(dtype="uint64", dims=("secret", "report")),
+        # The claim, both ways: mass[tail, y] <= e^{length} mass[head, y].
         "edge_tail": VariableSpec(dtype="int64", dims=("edge",), places="secret"),
         "edge_head": VariableSpec(dtype="int64", dims=("edge",), places="secret"),
         "edge_length": VariableSpec(dtype="float64", dims=("edge",)),
+        # The prior; eps(u), if the metric has one; multipliers of the row sums, if optimised.
         "prior": VariableSpec(dtype="float64", dims=("secret",)),
         "level": VariableSpec(dtype="float64", dims=("secret",), optional=True),
         "dual": VariableSpec(dtype="float64", dims=("secret",), optional=True),
+        # Multipliers of the side rows, if the program has some.
         "multiplier": VariableSpec(dtype="float64", dims=("side_row",), optional=True),
+        # The loss, if it is a table.
         "loss_table": VariableSpec(dtype="float64", dims=("secret", "report"), optional=True),
+        # Lengths before scaling, for a graph claimed at another scale than 1.
         "problem_length": VariableSpec(dtype="float64", dims=("edge",), optional=True),
     },
     places=("secret", "report"),
@@ -206,7 +196,7 @@ MECHANISMS: Registry[Schema] = Registry("schemas", {TABLE: TABLE_SCHEMA})  # of 
 
 
 def validate(dataset: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> None:
-    """Compare a Dataset with the one of these schemas that it names; what: a noun for errors."""
+    """Compare a Dataset with the schema that it names, one of these; `what` is its noun in errors."""
     schema_of(dataset.attrs, *schemas, what=what).validate(dataset)
 
 
@@ -251,7 +241,7 @@ def _validate_coordinates(mechanism: xr.Dataset, dim: str) -> None:
 
 
 def file_error(message: str, field: str, value: object = None, wanted: object = None) -> VerificationError:
-    """The error for a file that the package did not write so; wanted: the value in an unaltered file."""
+    """The error for an altered file; wanted: the value in an unaltered one."""
     remedy = "use an unaltered file" + ("" if wanted is None else f", with {wanted}")
     return VerificationError(message, field=field, value=value, remedy=remedy)
 

@@ -1,7 +1,7 @@
 """Save and load a mechanism, or another Dataset, as one NetCDF-4 file.
 
-Behind the last byte of NetCDF stands the SHA-256 of the bytes before, checked before parsing: one wrong bit can send
-the HDF5 library into an endless loop. It detects damage, not forgery; claims are proved from integers.
+After the last byte of NetCDF follows the SHA-256 of the bytes before. It detects damage, not forgery; claims are
+proved from integers.
 """
 
 from __future__ import annotations

@@ -62,6 +62,7 @@ def on_grid(values: xr.DataArray) -> xr.DataArray:
     >>> dict(md.on_grid(mechanism["prior"]).sizes)
     {'secret_y': 3, 'secret_x': 3}
     """
+    # y before x, as pictures have rows of x.
     parts = {str(dim): [f"{dim}_{a}" for a in reversed(AXES) if f"{dim}_{a}" in values.coords] for dim in values.dims}
     parts = {dim: names for dim, names in parts.items() if len(names) > 1}
     if not parts:
