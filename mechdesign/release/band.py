@@ -1,13 +1,11 @@
 r"""Pointwise Lipschitz constants and their smooth sensitivity, of an answer that is linear across a band.
 
-    K(x) = sup of |f(x) - f(x')| / |x - x'| over x'         the steepest chord from x, at least |f'(x)|
-    S(x) = sup of K(x') / g(|x - x'|) over x'               g(d) = e^{gamma d} (exponential) or 1 + gamma d (linear)
+    (1)  K(x) = sup of |f(x) - f(x')| / |x - x'| over x'    the steepest chord from x, at least |f'(x)|
+    (2)  S(x) = sup of K(x') / g(|x - x'|) over x'          g(d) = e^{gamma d} (exponential) or 1 + gamma d (linear)
 
-S is the smallest function with S >= K and S(x) <= g(|x - x'|) S(x'). x, widths and horizons have one unit; gamma is
-per that unit, S out per that unit. A horizon leaves out pairs further apart.
-At distance r from a band of slope 1/tau, 1 / (K(u) g(r - u)) has no maximum inside, so S is the larger of K(r) and
-1 / (tau g(r)). Under exponential growth a horizon adds one candidate: the place beyond the kink of K where K falls as
-fast as g grows, or the kink. Source: Liang & Yi 2024, Definition 9, Lemma 4.1; linear growth and horizons are ours.
+S is the smallest function with S >= K and S(x) <= g(|x - x'|) S(x'). x, widths and horizons have one unit, and gamma
+and S are per that unit. A horizon leaves out pairs further apart.
+Source: Liang & Yi 2024, Definition 9, Lemma 4.1; linear growth and horizons are ours.
 """
 
 from __future__ import annotations
@@ -29,9 +27,11 @@ def band_distance(depth: Floats, width: float) -> Floats:
 def band_lipschitz(r: Floats, width: float, rise: float, horizon: float = math.inf) -> Floats:
     """K at the distances r from a band of slope 1 / width that rises over `rise`."""
     limit = check_positive(horizon, "horizon", infinite=True)
+    # (1): the steepest chord from r ends where the band has risen by all of `rise`, at r + rise.
     free = rise / (width * (r + rise))
     if math.isinf(limit):
         return free
+    # With a horizon the chord may end inside the band, at r + limit.
     short = np.where(r > 0, np.maximum(limit - r, 0.0) / (width * limit), 1 / width)
     return np.where(r + rise <= limit, free, short)
 
@@ -39,7 +39,9 @@ def band_lipschitz(r: Floats, width: float, rise: float, horizon: float = math.i
 def band_bound(r: Floats, width: float, rise: float, growth: Growth, horizon: float = math.inf) -> Floats:
     """S at the distances r from that band: the largest K(u) / g(r - u) over the u from 0 to r where it can lie."""
     limit = check_positive(horizon, "horizon", infinite=True)
+    # (2) without a horizon: 1 / (K(u) g(r - u)) has no maximum inside, so S is the larger of K(r) and 1 / (width g(r)).
     places = [np.zeros_like(r), r]
+    # With one, exponential growth adds a candidate: where K falls as fast as g grows beyond the kink of K, or the kink.
     if math.isfinite(limit) and growth.name == "exponential":
         places.append(np.clip(limit - 1 / growth.gamma, max(0.0, limit - rise), np.minimum(r, limit)))
     bounds = [

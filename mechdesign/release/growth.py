@@ -1,9 +1,8 @@
 r"""Growth: how fast a smooth upper bound may change with distance.
 
-    B(x) <= g(d(x, x')) B(x')                                   for all x, x'
+    B(x) <= g(d(x, x')) B(x')  for all x, x',    g(d) = e^{gamma d} (exponential) or 1 + gamma d (linear)
 
-Pure mechanisms take exponential growth, g(d) = e^{gamma d}. The approximate mechanism takes linear growth,
-g(d) = 1 + gamma d. The least bound for exponential growth may not satisfy linear growth. gamma is per unit of d.
+Pure mechanisms take exponential growth, the approximate one linear growth. gamma is per unit of d.
 Source: Liang & Yi 2024, section 3.1.2 and Definition 8.
 """
 
@@ -26,6 +25,7 @@ GrowthName = Literal["exponential", "linear"]
 class Growth(FrozenRecord):
     """g, by its name and gamma > 0 per unit of distance."""
 
+    # Linear growth is the stricter one: a bound that is smooth for exponential growth may not be for linear growth.
     name: GrowthName
     gamma: float
 
@@ -35,7 +35,7 @@ class Growth(FrozenRecord):
         object.__setattr__(self, "gamma", check_positive(self.gamma, "gamma"))
 
     def log(self, distance: Floats) -> Floats:
-        """Ln g(d) for distances of any shape."""
+        """The logarithm of g, for distances of any shape."""
         if self.name == "exponential":
             return self.gamma * distance
         return np.log1p(self.gamma * distance)

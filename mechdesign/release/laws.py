@@ -2,34 +2,23 @@ r"""Laws of the noise of releases: generalized Cauchy, Student and Laplace, and 
 
 Pure privacy. Generalized Cauchy and Student noise at the scale of a smooth bound, y = f(x) + (B(x) / eta) Z, satisfies
 
-    P(y|x) <= e^{eps d(x, x')} P(y|x')
+    (1)  P(y|x) <= e^{eps d(x, x')} P(y|x')
 
 where |f(x) - f(x')| <= B(x) d(x, x') for all x', and B(x) <= e^{gamma d(x, x')} B(x'). eps, gamma and eta are per unit
 of d; B(x) / eta is in the unit of f. With density q, h = -(ln q)', c = sup |z h - 1| and s = sup |h|,
 
-    separate (Liang & Yi 2024)   eps = gamma c + eta s
-    joint                  eps = sup_z [gamma |z h(z) - 1| + eta |h(z)|]  <=  the separate one, tight as d -> 0
+    (2)  separate   eps = gamma c + eta s
+    (3)  joint      eps = sup_z [gamma |z h(z) - 1| + eta |h(z)|]  <=  (2), tight as d -> 0
 
-Proof of the joint form. With d = d(x, x') join (f, ln B)(x) to (f, ln B)(x') by the straight line over [0, d]. Along it
-|f'| <= min(B(x), B(x')) <= B_t and |(ln B)'| <= gamma. For w = (y - f) eta / B the log-density ln q(w) - ln B has the
-derivative h(w) eta f' / B + (w h(w) - 1) (ln B)', at most eps in absolute value; integrate.
 Source: Liang & Yi 2024, section 3.2: Lemma 3.3 and Corollary 3.2 (generalized Cauchy), Lemma 3.5 (Student), for p >= 2
 and nu >= 1; the joint form and its closed forms are ours. Linear growth 1 + gamma d <= e^{gamma d} is gamma-smooth too.
 
-Approximate privacy. Laplace noise has a fixed scale K / eps, K the global Lipschitz constant, or the scale B(x) / eta:
+Approximate privacy. Laplace noise has a fixed scale K / eps, K the global Lipschitz constant, or the scale B(x) / eta
+with B(x) >= K(x) and B(x) <= (1 + gamma |x - x'|) B(x'):
 
-    y = f(x) + (B(x) / eta) Z,  B(x) >= K(x),  B(x) <= (1 + gamma |x - x'|) B(x')
-    P(y in E | x) <= e^{eps |x - x'|} P(y in E | x') + delta,   eps = eta + gamma max(1, ln(1 / delta))
+    (4)  P(y in E | x) <= e^{eps |x - x'|} P(y in E | x') + delta,   eps = eta + gamma max(1, ln(1 / delta))
 
-With d = |x - x'| the loss is at most eta d + ln(1 + gamma d) where B(x) <= B(x'), and else eta d + |Z| gamma d;
-P(|Z| > ln(1 / delta)) = delta. With exponential growth no multiple of d bounds |Z| (e^{gamma d} - 1): it is refused.
 Source: Liang & Yi 2024, Lemma 2.3, Corollary 3.1 (fixed scale) and Lemma 3.6 (linear growth).
-
-Distributions. For the laws with polynomial tails an odds ratio r(|z|) in [0, inf) has a beta-prime law (a, b), so that
-
-    P(Z > z) = I_{1/(1 + r)}(b, a) / 2,    P(0 < Z < z) = I_{r/(1 + r)}(a, b) / 2,    z > 0,
-
-I the regularised incomplete beta function, which keeps all digits of small probabilities.
 """
 
 from __future__ import annotations
@@ -60,7 +49,7 @@ __all__ = [
 ]
 
 
-_NODES = 16  # of the Gauss-Legendre rule on narrow intervals
+_NODES = 16  # of the Gauss-Legendre rule on narrow intervals: its error there is below rounding
 _SERIES = 1e-30  # x below which the second term of the series of I_x(a, b) is less than rounding
 _NARROW = 4.0  # an interval whose half width is this many times below the distance to the nearest singularity is narrow
 
@@ -78,7 +67,7 @@ class NoiseLaw(FrozenRecord, ABC):
     @property
     @abstractmethod
     def variance(self) -> float:
-        """Var Z in squared multiples of the scale; inf where it is infinite."""
+        """Var Z in squared multiples of the scale; may be inf."""
 
     @abstractmethod
     def pdf(self, z: ArrayLike) -> Floats:
@@ -98,13 +87,13 @@ class NoiseLaw(FrozenRecord, ABC):
 
     def cdf(self, z: ArrayLike) -> Floats:
         """P(Z <= z), with all digits in the lower tail; use `mass` for the upper one."""
-        at = np.asarray(z, float)
-        beyond = self.tail(np.abs(at))
-        return np.where(at > 0, 1.0 - beyond, beyond)
+        value = np.asarray(z, float)
+        beyond = self.tail(np.abs(value))
+        return np.where(value > 0, 1.0 - beyond, beyond)
 
     @abstractmethod
     def _quantile(self, beyond: Floats, inner: Floats) -> Floats:
-        """The z >= 0 with P(Z > z) = beyond and P(0 < Z < z) = inner; these two add up to 1/2."""
+        """The z >= 0 with P(Z > z) = beyond and P(0 < Z < z) = inner, which add up to 1/2."""
 
     def ppf(self, probability: ArrayLike) -> Floats:
         """The z with P(Z <= z) = probability, the inverse of `cdf`, with all digits in the lower tail."""
@@ -143,9 +132,7 @@ class NoiseLaw(FrozenRecord, ABC):
 
 @dataclass(frozen=True)
 class SmoothLaw(NoiseLaw):
-    """A law that gives pure privacy for gamma-smooth bounds; `scale_rate` is c, `shift_rate` s of the module.
-
-    Its odds ratio r(|z|) is beta-prime.
+    """A law that gives pure privacy for gamma-smooth bounds.
 
     Examples
     --------
@@ -156,13 +143,16 @@ class SmoothLaw(NoiseLaw):
     @property
     @abstractmethod
     def scale_rate(self) -> float:
-        """The largest |z h(z) - 1|, c of the module."""
+        """The largest |z h(z) - 1|, c of (2)."""
 
     @property
     @abstractmethod
     def shift_rate(self) -> float:
-        """The largest |h(z)|, s of the module."""
+        """The largest |h(z)|, s of (2)."""
 
+    # Proof of (3). With d = d(x, x') join (f, ln B)(x) to (f, ln B)(x') by the straight line over [0, d]. Along it
+    # |f'| <= min(B(x), B(x')) <= B_t and |(ln B)'| <= gamma. For w = (y - f) eta / B the log-density ln q(w) - ln B
+    # has the derivative h(w) eta f' / B + (w h(w) - 1) (ln B)', at most eps in absolute value; integrate.
     @abstractmethod
     def _joint_epsilon(self, gamma: float, eta: float) -> float: ...
 
@@ -170,7 +160,7 @@ class SmoothLaw(NoiseLaw):
     def _joint_eta(self, epsilon: float, gamma: float) -> float: ...
 
     def epsilon(self, gamma: float, eta: float, tight: bool = True) -> float:
-        """The privacy level, in nats per unit of distance; the joint form if `tight`, else that of the paper."""
+        """The privacy level, in nats per unit of distance: (3) if `tight`, else (2), that of the paper."""
         level, budget = _check_gamma(gamma), check_epsilon(eta, "eta")
         if tight:
             return self._joint_epsilon(level, budget)
@@ -179,7 +169,7 @@ class SmoothLaw(NoiseLaw):
     def eta(self, epsilon: float, gamma: float, tight: bool = True) -> float:
         """The largest noise budget at privacy level epsilon, per unit of distance: the inverse of `epsilon` in eta."""
         level, total = _check_gamma(gamma), check_epsilon(epsilon)
-        # eps >= gamma c at every eta, in both forms: beyond this gamma no budget remains for the noise.
+        # eps >= gamma c at every eta, in (2) and (3): beyond this gamma no budget remains for the noise.
         limit = total / self.scale_rate
         if not level < limit:
             raise _beyond_budget(level, limit)
@@ -187,10 +177,13 @@ class SmoothLaw(NoiseLaw):
             return self._joint_eta(total, level)
         return (total - level * self.scale_rate) / self.shift_rate
 
+    # The odds ratio r(|z|) in [0, inf) of a law with polynomial tails has a beta-prime law (a, b), so that for z > 0
+    #     P(Z > z) = I_{1/(1 + r)}(b, a) / 2,    P(0 < Z < z) = I_{r/(1 + r)}(a, b) / 2,
+    # I the regularised incomplete beta function, which keeps all digits of small probabilities.
     @property
     @abstractmethod
     def shape(self) -> tuple[float, float]:
-        """(a, b)."""
+        """(a, b) of the beta-prime law."""
 
     @abstractmethod
     def odds(self, z: Floats) -> Floats:
@@ -233,13 +226,6 @@ class SmoothLaw(NoiseLaw):
 class GeneralizedCauchy(SmoothLaw):
     """Density p sin(pi / p) / (2 pi) / (1 + |z|^p), p > 1; finite variance for p > 3.
 
-    h = p z^{p-1} / (1 + z^p), z h - 1 = ((p - 1) z^p - 1) / (1 + z^p). The joint form is attained at the root z of
-
-        p >= 2   z^p = p - 1 + p (gamma / eta) z,   eps = (p - 1) (gamma + eta / z)
-        p < 2    z^p = p - 1 - p (gamma / eta) z,   eps = gamma + eta z^{p-1}
-
-    where the derivative vanishes with z h > 1 or z h < 1: comparing z with 1 / z decides by the sign of p - 2.
-
     Parameters
     ----------
     p : float
@@ -259,7 +245,6 @@ class GeneralizedCauchy(SmoothLaw):
 
     @property
     def variance(self) -> float:
-        """sin(pi / p) / sin(3 pi / p) for p > 3, in squared multiples of the scale; inf for p <= 3."""
         return math.sin(math.pi / self.p) / math.sin(3 * math.pi / self.p) if self.p > 3 else math.inf
 
     @property
@@ -273,7 +258,10 @@ class GeneralizedCauchy(SmoothLaw):
     def _joint_epsilon(self, gamma: float, eta: float) -> float:
         from scipy.optimize import brentq
 
-        # The joint form is attained at this root; the class docstring has its two cases.
+        # h = p z^{p-1} / (1 + z^p) and z h - 1 = ((p - 1) z^p - 1) / (1 + z^p). The derivative of (3) vanishes with
+        # z h > 1 or z h < 1; comparing z with 1 / z decides by the sign of p - 2. So (3) is attained at the root z of
+        #     p >= 2   z^p = p - 1 + p (gamma / eta) z,   eps = (p - 1) (gamma + eta / z)
+        #     p < 2    z^p = p - 1 - p (gamma / eta) z,   eps = gamma + eta z^{p-1}
         p, slope = self.p, self.p * gamma / eta
         flat = (p - 1) ** (1 / p)
         if p >= 2:
@@ -287,11 +275,12 @@ class GeneralizedCauchy(SmoothLaw):
         return (p - 1) * (gamma + eta / z) if p >= 2 else gamma + eta * z ** (p - 1)
 
     def _joint_eta(self, epsilon: float, gamma: float) -> float:
+        # The two equations of `_joint_epsilon`, solved for eta after z is eliminated: no root search is needed.
         p = self.p
-        left = epsilon / self.scale_rate - gamma
+        budget = epsilon / self.scale_rate - gamma
         if p >= 2:
-            return left * (p - 1 + p * gamma / left) ** (1 / p)
-        return left * ((1 + p * gamma / left) / (p - 1)) ** ((p - 1) / p)
+            return budget * (p - 1 + p * gamma / budget) ** (1 / p)
+        return budget * ((1 + p * gamma / budget) / (p - 1)) ** ((p - 1) / p)
 
     @property
     def shape(self) -> tuple[float, float]:
@@ -301,6 +290,7 @@ class GeneralizedCauchy(SmoothLaw):
         return z**self.p
 
     def _place(self, log_odds: Floats) -> Floats:
+        # r = z^p. An infinite z at probability 0 is right, so an overflow is silent.
         with np.errstate(over="ignore"):
             return np.exp(log_odds / self.p)
 
@@ -310,6 +300,7 @@ class GeneralizedCauchy(SmoothLaw):
         return self.p * math.sin(math.pi / self.p) / (2 * math.pi) / tails
 
     def reach(self, z: Floats) -> Floats:
+        # The poles are the roots of z^p = -1; the nearest one is at the angle pi / p on the unit circle.
         angle = math.pi / self.p
         return np.minimum(z, np.hypot(z - math.cos(angle), math.sin(angle)))
 
@@ -317,9 +308,6 @@ class GeneralizedCauchy(SmoothLaw):
 @dataclass(frozen=True)
 class StudentT(SmoothLaw):
     """Student's law with nu > 0 degrees of freedom: density proportional to (1 + z^2 / nu)^{-(nu + 1) / 2}.
-
-    h = (nu + 1) z / (nu + z^2), z h - 1 = nu (z^2 - 1) / (nu + z^2). With z = sqrt(nu) tan(phi / 2) the joint form is a
-    sine wave. Its maximum is eps = gamma |nu - 1| / 2 + ((nu + 1) / 2) sqrt(gamma^2 + eta^2 / nu), for every nu > 0.
 
     Parameters
     ----------
@@ -339,7 +327,6 @@ class StudentT(SmoothLaw):
 
     @property
     def variance(self) -> float:
-        """Nu / (nu - 2) for nu > 2, in squared multiples of the scale; inf for nu <= 2."""
         return self.nu / (self.nu - 2) if self.nu > 2 else math.inf
 
     @property
@@ -351,18 +338,21 @@ class StudentT(SmoothLaw):
         return (self.nu + 1) / (2 * math.sqrt(self.nu))
 
     def _joint_epsilon(self, gamma: float, eta: float) -> float:
+        # h = (nu + 1) z / (nu + z^2) and z h - 1 = nu (z^2 - 1) / (nu + z^2). With z = sqrt(nu) tan(phi / 2), (3) is a
+        # sine wave plus a constant, so that its maximum has a closed form for every nu > 0.
         return gamma * abs(self.nu - 1) / 2 + (self.nu + 1) / 2 * math.hypot(gamma, eta / math.sqrt(self.nu))
 
     def _joint_eta(self, epsilon: float, gamma: float) -> float:
-        reach = 2 * (epsilon - gamma * abs(self.nu - 1) / 2) / (self.nu + 1)
+        root = 2 * (epsilon - gamma * abs(self.nu - 1) / 2) / (self.nu + 1)
         # The difference of squares as a product: near the limit of gamma it would cancel.
-        return math.sqrt(self.nu * (reach - gamma) * (reach + gamma))
+        return math.sqrt(self.nu * (root - gamma) * (root + gamma))
 
     @property
     def shape(self) -> tuple[float, float]:
         return 0.5, self.nu / 2
 
     def odds(self, z: Floats) -> Floats:
+        # In this order z^2 does not overflow for large nu.
         return z * (z / self.nu)
 
     def _place(self, log_odds: Floats) -> Floats:
@@ -378,6 +368,7 @@ class StudentT(SmoothLaw):
         return math.exp(-betaln(0.5, self.nu / 2)) / math.sqrt(self.nu) / tails
 
     def reach(self, z: Floats) -> Floats:
+        # The singularities are at +-i sqrt(nu).
         return np.hypot(z, math.sqrt(self.nu))
 
 
@@ -394,7 +385,6 @@ class Laplace(NoiseLaw):
 
     @property
     def variance(self) -> float:
-        """2, in squared multiples of the scale."""
         return 2.0
 
     def pdf(self, z: ArrayLike) -> Floats:
@@ -407,15 +397,18 @@ class Laplace(NoiseLaw):
         return -np.expm1(-z) / 2
 
     def _quantile(self, beyond: Floats, inner: Floats) -> Floats:
+        # The smaller of the two probabilities has the digits: log1p near 0, the logarithm of the tail beyond.
         with np.errstate(divide="ignore"):
             return np.abs(np.where(inner < 0.25, np.log1p(-2 * np.minimum(inner, 0.25)), np.log(2 * beyond)))
 
     def reach(self, z: Floats) -> Floats:
+        # The kink at 0 is the only singularity; the 1 limits the quadrature to half widths of 1/4, where it is exact
+        # to rounding.
         return np.minimum(z, 1.0)
 
 
 def laplace_epsilon(gamma: float, eta: float, delta: float, growth: GrowthName = "linear") -> float:
-    """The eps = eta + gamma max(1, ln(1 / delta)) of the (eps, delta) guarantee of Laplace noise.
+    """The eps of the (eps, delta) guarantee (4) of Laplace noise.
 
     Parameters
     ----------
@@ -434,11 +427,13 @@ def laplace_epsilon(gamma: float, eta: float, delta: float, growth: GrowthName =
     >>> round(md.release.laws.laplace_epsilon(0.1, 1.0, 0.01), 6)
     1.460517
     """
+    # (4): with d = |x - x'| the privacy loss is at most eta d + ln(1 + gamma d) where B(x) <= B(x'), and otherwise
+    # eta d + |Z| gamma d. Outside an event of probability P(|Z| > ln(1 / delta)) = delta, |Z| is below ln(1 / delta).
     return check_epsilon(eta, "eta") + _check_gamma(gamma) * _slope(delta, growth)
 
 
 def laplace_eta(epsilon: float, gamma: float, delta: float, growth: GrowthName = "linear") -> float:
-    """The noise budget eta = eps - gamma max(1, ln(1 / delta)): the scale is B(x) / eta.
+    """The noise budget eta of (4) at a level epsilon: the scale of Laplace noise is B(x) / eta.
 
     Parameters
     ----------
@@ -458,10 +453,10 @@ def laplace_eta(epsilon: float, gamma: float, delta: float, growth: GrowthName =
     0.539483
     """
     slope = _slope(delta, growth)
-    left = check_epsilon(epsilon) - _check_gamma(gamma) * slope
-    if not left > 0:
+    eta = check_epsilon(epsilon) - _check_gamma(gamma) * slope
+    if not eta > 0:
         raise _beyond_budget(gamma, epsilon / slope)
-    return left
+    return eta
 
 
 def _log_odds(share: Floats, a: float, b: float) -> Floats:
@@ -476,6 +471,7 @@ def _log_odds(share: Floats, a: float, b: float) -> Floats:
 
 
 def _slope(delta: float, growth: GrowthName) -> float:
+    # (4) has no counterpart: no multiple of d bounds |Z| (e^{gamma d} - 1).
     if growth == "exponential":
         remedy = "or use the generalized Cauchy or Student law"
         message = "Laplace noise needs a bound of linear growth"

@@ -7,8 +7,7 @@ r"""The least smooth upper bound of pointwise Lipschitz constants on finitely ma
 
 Source: Liang & Yi 2024, Definition 8 and Lemma 3.2: the bounds are closed under minima, so the least one minimises
 every sum with positive weights.
-Known: the solution is the max-plus transform S(x) = max over x' of L(x') / g(d(x, x')). Neighbouring pairs imply all
-only where g is exponential and d the shortest-path distance of the neighbours.
+Known: the solution is the max-plus transform S(x) = max over x' of L(x') / g(d(x, x')).
 """
 
 from __future__ import annotations
@@ -59,11 +58,13 @@ class SmoothSensitivity(FrozenRecord):
             raise InputError("must be finite, not negative, and positive somewhere", field="lipschitz", value=ends)
 
     def statement(self) -> cp.Problem:
-        """The program in S, with sqrt(g) on either side of a constraint, so that coefficients stay near 1."""
+        """The program in S."""
         import cvxpy as cp
 
         bound = cp.Variable(len(self.lipschitz), name="S")
-        first, second = np.nonzero(~np.eye(len(self.lipschitz), dtype=bool))  # all ordered pairs of distinct places
+        # All ordered pairs: those of neighbours imply the rest only for exponential g and their shortest-path distance.
+        first, second = np.nonzero(~np.eye(len(self.lipschitz), dtype=bool))
+        # sqrt(g) stands on either side of a constraint, so that coefficients stay near 1.
         half = np.exp(self.growth.log(self.distances[first, second]) / 2)
         smooth = cp.multiply(1 / half, bound[first]) <= cp.multiply(half, bound[second])
         return cp.Problem(cp.Minimize(cp.sum(bound)), [bound >= self.lipschitz, smooth])

@@ -2,19 +2,16 @@ r"""Releases of a number f(x) on an output grid: the design problem, noise at th
 
 Reports are output values with the squared error as loss: the optimal program bounds any private release on the grid.
 
-    y = f(x) + (B(x) / eta) Z,    Z generalized Cauchy or Student
+    (1)  y = f(x) + (B(x) / eta) Z,    Z generalized Cauchy or Student
 
-is moved to the nearest output, as post-processing (end cells take everything beyond). With `laws.Laplace` and one scale
-for all secrets `noise_table` makes the baselines of Liang & Yi 2024. The scale is K / eps for a global Lipschitz
-constant K, range / eps_L for local privacy at eps_L nats.
-The table becomes integers unrepaired and is certified at the smallest
-multiple of the metric that holds, so that its level does not depend on floating-point masses.
+is moved to the nearest output, as post-processing. The table is certified at the smallest multiple of the metric that
+holds for its integers. `noise_table` with `laws.Laplace` and one scale makes the baselines of Liang & Yi 2024.
 
-    one user     E[(y - f(u))^2] = E[Var(y | u)] + E[b(u)^2],   b(u) = E[y | u] - f(u)
-    n users      E[(mean y - mean f)^2] = E[(y - f(u))^2] / n + (1 - 1/n) (E b)^2
+    (2)  one user   E[(y - f(u))^2] = E[Var(y | u)] + E[b(u)^2],   b(u) = E[y | u] - f(u)
+    (3)  n users    E[(mean y - mean f)^2] = E[(y - f(u))^2] / n + (1 - 1/n) (E b)^2
 
 with users drawn independently from the population: for large n the mean bias E b remains. In the optimal program
-(programs/optimal.py) E b = 0 under its own prior on fine outputs, and under no other.
+(programs/optimal.py) E b = 0 under its prior on fine outputs, but under no other.
 Source: Liang & Yi 2024, sections 3.2, 4.1 and 5; the grid is ours.
 """
 
@@ -147,6 +144,7 @@ def release_mechanism(
     true = check_values(values, problem.domain.size)
     bound = check_bound(problem.domain, true, sensitivity, gamma)
     parameters: dict[str, Any] = {"law": repr(law), "gamma": float(gamma), "eta": eta, "tight": tight}
+    # (1). The table becomes integers unrepaired, so that its level does not depend on floating-point masses.
     probabilities = noise_table(true, bound / eta, problem.reports.points[:, 0], law=law)
     return closed_form_mechanism(
         problem, probabilities, name="smooth_release", claimed_epsilon=level, parameters=parameters
@@ -160,9 +158,10 @@ def noise_table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law:
     spread = check_values(scale, len(centre), "scale")
     refuse_entries(~(spread > 0), spread, "must be positive", field="scale")
     require_memory(len(centre), len(reports), tables=16, what="a release")
+    # The nearest output: borders are half-way, and the end cells take everything beyond.
     ends = np.concatenate([[-np.inf], (reports[1:] + reports[:-1]) / 2, [np.inf]])
-    at = (ends - centre[:, None]) / spread[:, None]
-    return law.mass(at[:, :-1], at[:, 1:])
+    borders = (ends - centre[:, None]) / spread[:, None]
+    return law.mass(borders[:, :-1], borders[:, 1:])
 
 
 def check_bound(domain: Domain, values: Vector, bound: ArrayLike, gamma: float) -> Vector:
@@ -170,6 +169,7 @@ def check_bound(domain: Domain, values: Vector, bound: ArrayLike, gamma: float) 
     smooth = check_values(bound, domain.size, "sensitivity")
     least = f"{smooth.min():.6g}"
     refuse_entries(~(smooth > 0), smooth, "must be positive: a constant f needs no noise", field="sensitivity")
+    # Both conditions of the theorem (laws.py, (1)), on the secrets: |f(u) - f(v)| <= B(u) d, and B is gamma-smooth.
     distance = domain.euclidean_to(domain)
     if (np.abs(values[:, None] - values) > smooth[:, None] * distance * (1 + _ROUNDING)).any():
         message = "is below a slope |f(u) - f(v)| / |u - v| between two secrets"
@@ -214,4 +214,5 @@ def error_of_mean(
     offset = mechanism["report_x"].values - check_values(values, len(table))[:, None]
     weights = check_prior(mechanism["prior"].values if population is None else population, len(table))
     square, bias = float(weights @ (table * offset**2).sum(axis=1)), float(weights @ (table * offset).sum(axis=1))
+    # (3), from the two moments of the error of one user.
     return square / users + (1 - 1 / users) * bias**2

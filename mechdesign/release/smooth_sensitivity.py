@@ -22,7 +22,7 @@ def threshold(
 ) -> Floats:
     """S of the soft threshold `query_functions.threshold` (Liang & Yi 2024, Lemma 4.1).
 
-    It is max(1 / (r + tau), 1 / (tau g(r))), r the distance to the band. Pairs beyond the horizon are not protected.
+    Pairs of values beyond the horizon are not protected.
 
     Parameters
     ----------
@@ -42,5 +42,6 @@ def threshold(
     array([1.      , 0.333333])
     """
     tau = check_positive(width, "width")
+    # Without a horizon S = max(1 / (r + tau), 1 / (tau g(r))): the answer rises by 1 over the width tau of the band.
     r = band_distance(check_finite(x, "x") - float(check_finite(threshold, "threshold")), tau)
     return band_bound(r, tau, tau, Growth(name=growth, gamma=gamma), horizon)

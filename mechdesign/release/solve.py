@@ -1,4 +1,4 @@
-r"""Least smooth upper bounds on finitely many places, by exact max-plus transforms.
+r"""Least smooth upper bounds on finitely many places, by exact max-plus transforms (release/program.py).
 
 | metric | growth | S |
 |---|---|---|
@@ -6,8 +6,7 @@ r"""Least smooth upper bounds on finitely many places, by exact max-plus transfo
 | given | exponential | graph: one shortest-path search over the edges of the metric |
 | given | linear | pairs: all of them, in runs of rows |
 
-A larger bound that is smooth costs accuracy of the answers, not privacy. A marching scheme, or gamma on the edges of
-neighbours alone, stays below the least bound and is not smooth.
+A larger bound that is smooth costs accuracy of the answers, not privacy.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mechdesign.problem.max_plus import steepest_chords, transform
 from mechdesign.problem.metric import Metric
 from mechdesign.release.growth import Growth, GrowthName
 
-_ROWS = 64  # of the table of all pairs at a time
+_ROWS = 64  # of the table of all pairs at a time: few enough for the cache, enough for the loop not to count
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,8 +94,8 @@ def least_smooth_bound(
 
     Examples
     --------
-    >>> found = md.release.least_smooth_bound(md.Domain.grid((3,), 1.0), lipschitz=[1.0, 0.0, 0.0], gamma=1.0)
-    >>> found.S.round(6)
+    >>> bound = md.release.least_smooth_bound(md.Domain.grid((3,), 1.0), lipschitz=[1.0, 0.0, 0.0], gamma=1.0)
+    >>> bound.S.round(6)
     array([1.      , 0.367879, 0.135335])
     """
     if (lipschitz is None) == (values is None):
@@ -135,7 +134,6 @@ def cell_smooth_bound(
 ) -> Vector:
     """A smooth upper bound of K over all of the cells of a grid, and not only their centres c_j.
 
-    It is the largest, over cells j, of sup K(cell j) / g(max(0, |x - c_j| - rho)), rho half the diagonal of a cell.
     It is a function of x: a user takes its value at the own location, since one value per cell would jump at borders.
 
     Parameters
@@ -166,6 +164,8 @@ def cell_smooth_bound(
     place = check_finite(x, "x")
     if place.ndim != 2 or place.shape[1] != domain.dimension:
         raise InputError(f"must have shape (m, {domain.dimension})", field="x", value=place.shape)
+    # Over cells j the largest of sup K(cell j) / g(max(0, |x - c_j| - rho)), rho half the diagonal of a cell: no point
+    # of a cell is nearer to x than that.
     largest = _per_place(domain, lipschitz, "lipschitz", negative=False) + radius * slope
     if not largest.any():
         return np.zeros(len(place))
@@ -193,6 +193,7 @@ def _chords(domain: Domain, values: Vector, metric: Metric | None, horizon: floa
     steepest = np.zeros(domain.size)
     for start in range(0, domain.size, _ROWS):
         rows = distances[start : start + _ROWS]
+        # A place has no chord to itself.
         near = (rows > 0) & (rows <= horizon)
         drop = np.abs(values[start : start + _ROWS, None] - values)
         steepest[start : start + _ROWS] = np.where(near, drop / np.where(near, rows, 1.0), 0.0).max(axis=1)
@@ -201,6 +202,8 @@ def _chords(domain: Domain, values: Vector, metric: Metric | None, horizon: floa
 
 def _log_bound(domain: Domain, height: Vector, growth: Growth, metric: Metric | None) -> tuple[str, Vector]:
     """The method and ln S (n,) for height (n,), that of L; both less the largest ln L."""
+    # Exact in every case: a marching scheme, or gamma on the edges between neighbours of a Euclidean domain, would stay
+    # below the least bound and not be smooth.
     if metric is None:
         return "blocks", _max_plus(domain.points, domain.points, height, growth)
     if growth.name == "exponential":
@@ -224,6 +227,7 @@ def _max_plus(x: Points, places: Points, height: Vector, growth: Growth, radius:
 
 
 def _log_share(lipschitz: Vector) -> Vector:
+    # ln 0 = -inf is right: a place with L = 0 bounds nothing.
     with np.errstate(divide="ignore"):
         return np.log(lipschitz / lipschitz.max())
 
