@@ -1,4 +1,4 @@
-from .advance import smoothed as smoothed
+from .advance import smooth as smooth
 from .belief import Belief as Belief
 from .belief import best_places as best_places
 from .budget import Budget as Budget

@@ -2,13 +2,11 @@
 
 `plan_tick` sees no place. Only `draw_report`, which draws from the table of the plan, sees a secret.
 
-Smoothing estimates the place at every tick from all releases, for a server that looks back. The method is
-forward-backward recursion (Rabiner 1989, section III.A). The probabilities at tick t are w_t(s) b_t(s) divided by their
-sum: w_t are the filter's weights, b_t(s) is the probability of the releases after t from state s,
+Smoothing estimates the place at every tick from all releases, for a server that looks back, by forward-backward
+recursion (Rabiner 1989, section III.A). The probabilities at tick t are w_t(s) b_t(s) divided by their sum. w_t are the
+filter's weights, b_t(s) is the probability of the releases after t from state s, L that of the release at a tick:
 
-    (1)  b_T = 1,    b_t(s) = sum over s' of T(s, s') L_{t+1}(s') b_{t+1}(s'),
-
-L the probability of the release at a tick. Smoothing is post-processing, like the filter.
+    (1)  b_T = 1,    b_t(s) = sum over s' of T(s, s') L_{t+1}(s') b_{t+1}(s')
 """
 
 from __future__ import annotations
@@ -63,6 +61,7 @@ def plan_tick(design: SessionDesign, state: SessionState, tick: int) -> Plan:
 
 def draw_report(design: SessionDesign, plan: Plan, place: int, draw: Draw) -> SessionState:
     """The session after the tick, with somebody at `place` (0 to n - 1)."""
+    # The only function that sees the secret, and all that it does with it is one draw.
     return append_report(design, plan, None if plan.table is None else draw(plan.table, place))
 
 
@@ -78,22 +77,25 @@ def replay(design: SessionDesign, transcript: Transcript, known: SessionState | 
     """The state after a transcript; `known`, one of its earlier states, saves the ticks before it."""
     state = begin(design) if known is None else known
     belief = state.belief
+    # Rules and filter are functions of the transcript, so a session resumes from its file with equal decisions.
     for step in transcript.steps[len(state.transcript.steps) :]:
         belief = _update(design, belief.at(step.tick), step)
     return SessionState(transcript=transcript, belief=belief.at(max(transcript.last, belief.tick)))
 
 
 def _update(design: SessionDesign, belief: Belief, step: Step) -> Belief:
-    return belief.seen(design.likelihoods[step.table][:, step.report])
+    return belief.update(design.likelihoods[step.table][:, step.report])
 
 
 def live_draws(design: SessionDesign) -> Draw:
-    """Draws with exactly the integers of the tables, bits from the operating system, whole tables scanned."""
+    """Draws with exactly the integers of the tables, and bits from the operating system."""
+    # Whole tables are scanned for every draw, so that its time does not depend on the place.
     return lambda table, place: design.samplers[table].rows.draw_live(place, "table")[0]
 
 
 def seeded_draws(design: SessionDesign, seed: int) -> Draw:
     """The same distribution from a seed: for simulations only."""
+    # In doubles, from cumulative sums. No report of a real person may be drawn so: the seed repeats it.
     bits, _ = source(seed)
     rows = [np.cumsum(each, axis=1) for each in design.likelihoods]
 
@@ -105,7 +107,7 @@ def seeded_draws(design: SessionDesign, seed: int) -> Draw:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Smoothed(FrozenRecord):
+class SmoothedTrace(FrozenRecord):
     """For ticks 0..k-1: probabilities (k, n) of the places, the best place (k,), and its expected loss (k,)."""
 
     probabilities: Matrix
@@ -114,7 +116,7 @@ class Smoothed(FrozenRecord):
 
 
 @validate_call
-def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None = None) -> Smoothed:
+def smooth(design: SessionDesign, transcript: Transcript, *, ticks: int | None = None) -> SmoothedTrace:
     """The distribution of the place at every tick, given the entire transcript.
 
     Parameters
@@ -126,14 +128,14 @@ def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None
 
     Returns
     -------
-    Smoothed
+    SmoothedTrace
         Distributions and best places. Cost: two steps of the model a tick.
 
     Examples
     --------
     >>> table = md.baselines.exponential(md.load_problem("line", cells=3))
     >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
-    >>> md.sessions.smoothed(design, md.sessions.Transcript(ticks=2), ticks=2).probabilities.shape
+    >>> md.sessions.smooth(design, md.sessions.Transcript(ticks=2), ticks=2).probabilities.shape
     (2, 3)
     """
     chain, belief = design.chain, design.belief()
@@ -141,20 +143,21 @@ def smoothed(design: SessionDesign, transcript: Transcript, *, ticks: int | None
     keep = count if ticks is None else int(ticks)
     count = max(count, keep)
     require_memory(count, len(chain.place), tables=3, what="the probabilities at every tick", field="ticks")
-    seen = {step.tick: design.likelihoods[step.table][:, step.report] for step in transcript.steps}
+    likelihoods = {step.tick: design.likelihoods[step.table][:, step.report] for step in transcript.steps}
+    # Forward, up to the last release even if fewer ticks are wanted: (1) begins at the end.
     forward = []
     for tick in range(count):
         belief = belief.at(tick)
-        if tick in seen:
-            belief = belief.seen(seen[tick])
+        if tick in likelihoods:
+            belief = belief.update(likelihoods[tick])
         forward.append(belief.weights)
     probabilities, later = np.empty((count, design.domain.size)), np.ones(len(chain.place))
     for tick in range(count - 1, -1, -1):
         probabilities[tick] = chain.places(forward[tick] * later)
         probabilities[tick] /= probabilities[tick].sum()
         if tick > 0:
-            later = later * seen[tick][chain.place] if tick in seen else later
+            later = later * likelihoods[tick][chain.place] if tick in likelihoods else later
             # (1), scaled: products of thousands of likelihoods would underflow, and only ratios matter.
             later = chain.back(later / later.max(), tick)
     place, error = best_places(probabilities, design.losses)
-    return Smoothed(probabilities=probabilities[:keep], place=place[:keep], error=error[:keep])
+    return SmoothedTrace(probabilities=probabilities[:keep], place=place[:keep], error=error[:keep])

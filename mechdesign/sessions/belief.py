@@ -1,8 +1,10 @@
 """Belief: where a public model places somebody after the releases, and the position that it estimates.
 
-A hidden Markov filter (Rabiner 1989, section III). With the weights w over states, a tick is w <- w T, and a report y
-from a table P is w <- w(s) P(y | place of s), normalised. The estimate has the smallest expected loss. The filter is
-post-processing, without cost in privacy.
+A hidden Markov filter (Rabiner 1989, section III) for weights w over states. It is post-processing, without cost in
+privacy.
+
+    (1)  a tick                        w <- w T
+    (2)  a report y from a table P     w(s) <- w(s) P(y | place of s), normalised
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.sessions.movement import Chain
 
-LONGEST = 10_000  # ticks without a call after which the filter begins anew
+LONGEST = 10_000  # ticks without a call after which the filter begins anew: a guess; it bounds the time of one call
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -49,13 +51,14 @@ class Belief(FrozenRecord):
         """The belief at a later tick. Cost: a step of the chain for every tick."""
         if tick - self.tick > LONGEST:
             return replace(self, weights=self.chain.initial, tick=tick)
+        # (1), tick by tick: models of a day have another matrix at every hour.
         weights = self.weights
-        for each in range(self.tick + 1, tick + 1):
-            weights = self.chain.step(weights, each)
+        for passed in range(self.tick + 1, tick + 1):
+            weights = self.chain.step(weights, passed)
         return replace(self, weights=weights, tick=tick)
 
-    def seen(self, likelihood: Vector) -> Belief:
-        """The belief after a release, given its probabilities from each place (n,)."""
+    def update(self, likelihood: Vector) -> Belief:
+        """The belief after a release, given its probabilities from each place (n,): (2)."""
         return replace(self, weights=self.chain.update(self.weights, likelihood))
 
     @cached_property

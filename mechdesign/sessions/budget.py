@@ -4,18 +4,15 @@ Theorem (Andrés, Bordenabe, Chatzikokolakis and Palamidessi 2013, "Geo-indistin
 i be drawn independently by a mechanism that is private for c_i d. For tuples of secrets x, x' of length n, with
 d_inf(x, x') = max over i of d(x_i, x'_i),
 
-    P(z|x) <= e^{sum c_i d(x_i, x'_i)} P(z|x') <= e^{(c_1 + ... + c_n) d_inf(x, x')} P(z|x')
+    (1)  P(z|x) <= e^{sum c_i d(x_i, x'_i)} P(z|x') <= e^{(c_1 + ... + c_n) d_inf(x, x')} P(z|x')
 
 The sum is an exact fraction of the multipliers that the certificates prove.
 
 Remembered reports. A reported secret is answered with the same report, at no cost, so that averaging gains nothing.
-This protects only traces that repeat their secrets at the same positions: between two of these, the bound counts one
-report for every distinct secret. Between others it promises nothing: after home, work, home the first and the third
-report agree, after home, work, park they hardly ever do. If an observer must not learn when a place is visited again,
-every report has to be paid for: use `Session` along a trace, whose file contains no secret.
-
-Positions. Where positions are drawn, a secret is the point in a cell that a position is rounded to, 2^-16 of a cell
-apart. A fix that has moved is another secret, and pays: a reused report would reveal that the fix was near.
+This protects only traces that repeat their secrets at the same positions: between two of these, (1) counts one report
+for every distinct secret. Between others it promises nothing: after home, work, home the first and the third report
+agree, after home, work, park they hardly ever do. If an observer must not learn when a place is visited again, every
+report has to be paid for: use `Session` along a trace, whose file contains no secret.
 """
 
 from __future__ import annotations
@@ -57,6 +54,7 @@ class Paid(Content):
     remembered: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        # A file that says otherwise was altered: every payment is positive, and every remembered report was paid for.
         within = 0 <= self.spent <= self.limit and 0 < self.limit <= sys.float_info.max
         if not within or (self.spent > 0) != (self.spends > 0) or len(self.remembered) > self.spends:
             raise ValueError(f"{self.spent} of {self.limit} in {self.spends} reports")
@@ -81,7 +79,8 @@ class Paid(Content):
         return replace(self, spent=self.spent + cost, spends=self.spends + 1)
 
     def document(self) -> dict[str, Any]:
-        parts = (part for each in (self.limit, self.spent) for part in each.as_integer_ratio())
+        # What cannot be read again is not written: `fraction` refuses longer numbers.
+        parts = (part for amount in (self.limit, self.spent) for part in amount.as_integer_ratio())
         if max(parts) >= 10**DIGITS:
             raise InputError("sum of too many digits", field="budget", remedy="pay in integers or doubles")
         amounts = {"limit": str(self.limit), "spent": str(self.spent)}
@@ -104,11 +103,9 @@ class Paid(Content):
 class Budget(FrozenRecord):
     """A budget for reports: the ledger at `path`, shared by all processes that open it; `Budget.create` makes one.
 
-    Costs are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. The cost is on the disk
-    before the report is returned. A ledger that was deleted or put back in an older state is refused only by a Budget
-    that has seen more: keep no copies. Links and working directories do not make two ledgers of one; a file with a hard
-    link is refused. Between machines, locks are those of the file system. The file contains the reported secrets
-    (permissions 0600).
+    Costs are multiples of a metric at scale 1: a report by a mechanism for 2 * metric costs 2. A ledger that was
+    deleted or put back in an older state is refused only by a Budget that has seen more: keep no copies. Between
+    machines, locks are those of the file system. The file contains the reported secrets (permissions 0600).
 
     Parameters
     ----------
@@ -139,7 +136,6 @@ class Budget(FrozenRecord):
 
     @property
     def limit(self) -> Fraction:
-        """The limit, exact."""
         return self._ledger.current().limit
 
     @property
@@ -149,7 +145,6 @@ class Budget(FrozenRecord):
 
     @property
     def remaining(self) -> Fraction:
-        """The exact remaining amount."""
         return self._ledger.current().remaining
 
     def spend(self, amount: float) -> Fraction:
@@ -176,6 +171,8 @@ class Budget(FrozenRecord):
                     value=sampler.mechanism.attrs.get("problem"),
                     remedy="keep one ledger for each metric and grid",
                 )
+            # The key is the point of the grid of 2^-16 of a cell that a position is rounded to. A fix that has moved is
+            # another secret, and pays: a reused report would reveal that the fix was near.
             cell, point = place
             key = " ".join(map(str, (sampler.mechanism.attrs["sha256"], cell, *point)))
             if key in paid.remembered:
@@ -184,6 +181,7 @@ class Budget(FrozenRecord):
                 return sampler.label_report(report, cost=REMEMBERED)
             # Pay first, draw second: a refusal must not depend on the report.
             paid = paid.charge(certificate.cost)
+            # Written before it is returned. A crash in between costs a report; the other order could give one for free.
             drawn = sampler.draw_for(place)
             remembered = {**paid.remembered, key: int(drawn)}
             self._ledger.write(replace(paid, unit=certificate.unit_id, remembered=remembered))
@@ -194,6 +192,7 @@ class Budget(FrozenRecord):
 
 def amount_of(value: float | Fraction, name: str) -> Fraction:
     """A positive finite amount as an exact fraction."""
+    # Doubles are dyadic fractions, so no amount is rounded. NumPy's numbers are converted first: Fraction refuses some.
     amount = value.item() if isinstance(value, np.generic) else value
     known = isinstance(amount, (int, float, Fraction)) and not isinstance(amount, bool)
     if not known or not 0 < amount <= sys.float_info.max:

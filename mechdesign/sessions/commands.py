@@ -140,7 +140,7 @@ def report(
 def account(file: SessionArgument, as_json: JsonOption = False) -> None:
     """Example: `mechdesign session account me.session`.
 
-    Show what a session has paid: every window is summed again, exactly.
+    Show the costs of a session: every window is summed again, exactly.
     """
     from mechdesign.sessions.session import Session
     from mechdesign.sessions.terminal import show_account

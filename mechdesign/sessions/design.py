@@ -35,8 +35,11 @@ from mechdesign.sessions.windows import MOST_TICKS, Window
 class SessionDesign(FrozenRecord):
     """Certified tables over one domain, for multiples of one metric, and the rule that chooses among them.
 
-    Claim: on every transcript, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for traces x, x' that differ in one
-    window alone. d_inf = max over ticks of d(x_t, x'_t), d is the metric at scale 1, and C = `worst(window)`.
+    Claim: on every transcript, for traces x, x' that differ in one window alone,
+
+        P(reports|x) <= e^{C d_inf(x, x')} P(reports|x').
+
+    d_inf = max over ticks of d(x_t, x'_t), d is the metric at scale 1, and C = `worst(window)`.
 
     Parameters
     ----------
@@ -66,7 +69,8 @@ class SessionDesign(FrozenRecord):
         if type(self.ticks) is not int or not 1 <= self.ticks <= MOST_TICKS:
             raise InputError("must be an integer, 1 or more", field="ticks", value=self.ticks)
         tables = [self.tables] if isinstance(self.tables, xr.Dataset) else list(self.tables)
-        samplers = tuple(Sampler(mechanism=each) for each in tables)
+        # A sampler verifies its table; all of them must be for one metric at scale 1, or their charges do not add up.
+        samplers = tuple(Sampler(mechanism=table) for table in tables)
         if len(samplers) < self.rule.tables():
             raise InputError(f"the rule names {self.rule.tables()} of them", field="tables", value=len(samplers))
         for number, sampler in enumerate(samplers):
@@ -99,17 +103,17 @@ class SessionDesign(FrozenRecord):
 
     @property
     def certificate(self) -> Certificate:
-        """The certificate of the first table; the others are for multiples of its metric."""
+        """The certificate of the first table; the others have multiples of its metric."""
         return self.samplers[0].certificate
 
     @property
     def domain(self) -> Domain:
-        """The places."""
         return self.certificate.domain
 
     @cached_property
     def metric(self) -> Metric:
         """The metric that charges are multiples of."""
+        # Stored edges have the scale in their lengths, so they cannot be scaled back.
         metric = self.certificate.metric
         return metric if metric.uses_stored_edges else replace(metric, scale=1.0)
 
@@ -143,7 +147,7 @@ class SessionDesign(FrozenRecord):
         return Belief(chain=self.chain, loss=self.losses, weights=self.chain.initial, tick=0)
 
     def check(self, transcript: Transcript) -> None:
-        """Refuse steps that this design cannot have made. Raises: InputError that names the step."""
+        """Refuse steps that this design cannot have made."""
         for step in transcript.steps:
             if step.table >= self.rule.tables() or not 0 <= step.report < self.samplers[step.table].rows.reports:
                 raise InputError("the design has no such table or report", field="session", value=step.tick)
@@ -153,7 +157,7 @@ class SessionDesign(FrozenRecord):
     def describe(self) -> dict[str, Any]:
         """The fields of a file, which names the tables by their SHA-256."""
         return {
-            "tables": [str(each.attrs["sha256"]) for each in self.tables],
+            "tables": [str(table.attrs["sha256"]) for table in self.tables],
             "rule": self.rule.describe(),
             "ticks": self.ticks,
             "movement": self.movement.describe(),

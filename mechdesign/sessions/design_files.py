@@ -30,19 +30,17 @@ from mechdesign.sessions.rules import Clock, Risk, Rule
 SCHEMA = "mechdesign/session-design/2"
 RULES: dict[str, type[Rule]] = {kind.kind: kind for kind in (Clock, Risk)}
 MOVEMENTS: dict[str, type[Movement]] = {kind.kind: kind for kind in (RandomWalk, Transitions, HomeAway)}
-WINDOWS = ("1d", "24h")  # that a file says the worst of
+WINDOWS = ("1d", "24h")  # whose largest cost a file states
 _MOST_BYTES = 1 << 26
 _REMEDY = "give the path of a session design"
-_HEAD = 64  # bytes in which a design says its schema
+_HEAD = 64  # bytes within which the schema stands, because it is the first field
 _FIELDS = {"schema", "claim", "worst", "tables", "rule", "ticks", "movement", "loss", "sha256"}
 _NAME = re.compile(r"[^/\\\x00-\x1f]{1,255}")
 
 
 @validate_call
 def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a design: FILE.json, say, and its tables beside it as FILE-0.nc, FILE-1.nc and so on.
-
-    On failure no new file stays.
+    """Write a design, FILE.json, and its tables next to it, FILE-0.nc, FILE-1.nc and so on.
 
     Parameters
     ----------
@@ -67,21 +65,23 @@ def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = Fa
     """
     target = check_target(path, overwrite=overwrite)
     files = [target.with_name(f"{target.stem}-{number}.nc") for number in range(len(design.tables))]
-    fresh = [each for each in (*files, target) if not each.exists()]
-    for each in files:
-        check_target(each, overwrite=overwrite)
+    fresh = [file for file in (*files, target) if not file.exists()]
+    for file in files:
+        check_target(file, overwrite=overwrite)
+    # The document is written last: it names its tables by checksum, so a failure before it leaves no design that lacks
+    # one. On failure no new file stays.
     try:
-        for each, table in zip(files, design.tables, strict=True):
-            save(table, each, overwrite=overwrite)
-        text = json.dumps(document(design, [each.name for each in files]), indent=1, allow_nan=False)
+        for file, table in zip(files, design.tables, strict=True):
+            save(table, file, overwrite=overwrite)
+        text = json.dumps(document(design, [file.name for file in files]), indent=1, allow_nan=False)
 
         def put(temporary: Path) -> None:
             temporary.write_text(text, encoding="utf-8")
 
         write_atomically(target, put)
     except BaseException:
-        for each in fresh:
-            each.unlink(missing_ok=True)
+        for file in fresh:
+            file.unlink(missing_ok=True)
         raise
     return target
 
@@ -94,7 +94,7 @@ def document(design: SessionDesign, files: list[str]) -> dict[str, Any]:
         "claim": design.claim,
         "worst": {words: str(design.worst(words)) for words in WINDOWS},
         **fields,
-        "tables": [{"file": name, "sha256": each} for name, each in zip(files, fields["tables"], strict=True)],
+        "tables": [{"file": name, "sha256": sha256} for name, sha256 in zip(files, fields["tables"], strict=True)],
     }
     return content | {"sha256": json_sha256(content)}
 
@@ -135,7 +135,7 @@ def load_design(path: str | Path) -> SessionDesign:
 
 
 def read_document(path: str | Path) -> dict[str, Any]:
-    """The document of a design, of its schema and unaltered since it was sealed; its parts are not looked at."""
+    """The document of a design, after checks of its schema, fields and checksum; its parts are not checked."""
     with open_regular(path, field="file", remedy=_REMEDY) as stream:
         text = read_bytes(stream, Path(path), field="file", limit=_MOST_BYTES, expansion=20)
     try:
@@ -144,8 +144,8 @@ def read_document(path: str | Path) -> dict[str, Any]:
         raise _damage_error(f"cannot be read ({error})", path) from error
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise _damage_error("is not a session design of this schema", path)
-    if odd := set(content) ^ _FIELDS:
-        raise _damage_error(f"missing or unexpected fields: {', '.join(sorted(odd))[:80]}", path)
+    if wrong := set(content) ^ _FIELDS:
+        raise _damage_error(f"missing or unexpected fields: {', '.join(sorted(wrong))[:80]}", path)
     if content["sha256"] != json_sha256({name: value for name, value in content.items() if name != "sha256"}):
         raise _damage_error("the checksum does not match the content", path)
     return content
@@ -154,7 +154,7 @@ def read_document(path: str | Path) -> dict[str, Any]:
 def design_of(content: Mapping[str, Any], folder: Path) -> SessionDesign:
     """The design of a document, with the tables that it names in `folder`."""
     try:
-        files = {each["file"]: each["sha256"] for each in content["tables"]}
+        files = {table["file"]: table["sha256"] for table in content["tables"]}
         if len(files) < len(content["tables"]):
             # Verifying a table takes time: a file that names one 999 times must not cost 999 proofs.
             raise _damage_error("names a table twice", folder)
@@ -186,6 +186,7 @@ def movement_from_description(description: object) -> Movement:
 
 
 def _table(folder: Path, name: str, sha256: object) -> xr.Dataset:
+    # The document is untrusted: a path could make a reader open any file.
     if not _NAME.fullmatch(name) or name in (".", ".."):
         raise _damage_error("must be the name of a file in the folder of the design", ascii(name))
     table = load(folder / name)

@@ -17,9 +17,9 @@ from mechdesign.problem.metric import Metric
 from mechdesign.problem.priors import check_prior
 from mechdesign.sessions.movement import Chain, Movement
 
-MOST_HOMES = 1_000  # places of HomeAway: a belief has the square of it
-HOUSED = 0.95  # of a belief that begins, that the person is at home
-_TINY = float(np.finfo(float).tiny)
+MOST_HOMES = 1_000  # places of HomeAway: a belief has the square of it, 8 MB
+HOUSED = 0.95  # first probability that a person is at home, a guess: sessions begin at midnight
+_TINY = float(np.finfo(float).tiny)  # in divisors that may be 0, where the quotient has no weight
 _RATES = ("leave", "back", "wander", "mix")
 
 
@@ -27,11 +27,11 @@ _RATES = ("leave", "back", "wander", "mix")
 class HomeAway(Movement):
     """Days of people who live somewhere, leave, stay at other places, and come home.
 
-    The state is (h, home), or (h, x): at place x with a home at h. At tick t of T somebody at home
-    leaves with probability leave_t, to x with probability J_t(h, x). Somebody away returns with probability back_t,
-    else moves with probability wander_t, to x' with probability J_t(x, x'), else stays.
+    The state is (h, home), or (h, x): at place x with a home at h. At tick t of T somebody at home leaves with
+    probability leave_t, to x with probability J_t(h, x). Somebody away returns with probability back_t, else moves with
+    probability wander_t, to x' with probability J_t(x, x'), else stays. For x' != x,
 
-        J_t = mix_t G + (1 - mix_t) L,    G(x, x') prop. popularity(x'),  L(x, x') prop. e^{-|x - x'| / near},  x' != x
+        (1)  J_t = mix_t G + (1 - mix_t) L,   G(x, x') prop. popularity(x'),   L(x, x') prop. e^{-|x - x'| / near}.
 
     Parameters
     ----------
@@ -89,6 +89,7 @@ class HomeAway(Movement):
         if n > MOST_HOMES:
             problem = f"takes at most {MOST_HOMES:,} places"
             raise SizeError(problem, field="movement", value=n, remedy="use larger cells, or RandomWalk")
+        # The n states at home come first, then the n^2 away, x fastest: the order that `_parts` reads.
         initial = np.concatenate([HOUSED * home, ((1 - HOUSED) * home[:, None] * away).ravel()])
         place = np.concatenate([np.arange(n), np.tile(np.arange(n), n)])
         distances = domain.euclidean_to(domain)
@@ -115,11 +116,13 @@ class HomeAwayChain(Chain):
     def rates(self, tick: int) -> tuple[float, float, float, Matrix]:
         """leave, back, wander and J (n, n) of a tick."""
         leave, back, wander, mix = self._rates[tick % self.model.ticks]
+        # (1). The kernels are kept: only their mixture depends on the tick.
         far, near = self.kernels
         return leave, back, wander, mix * far + (1 - mix) * near
 
     def step(self, belief: Floats, tick: int) -> Floats:
         n, (leave, back, wander, jump) = self.size, self.rates(tick)
+        # Simulated beliefs are in single precision; a product with doubles would convert all n^2 entries a person.
         jump = jump.astype(belief.dtype, copy=False)
         home, away = self._parts(belief)
         new = np.empty_like(belief).reshape(-1, n + n * n)
@@ -135,11 +138,12 @@ class HomeAwayChain(Chain):
 
     def back(self, values: Floats, tick: int) -> Floats:
         n, (leave, back, wander, jump) = self.size, self.rates(tick)
+        # The transpose of `step`: the expected value one tick later, from home and from away.
         home, away = self._parts(values)
         new = np.empty((len(home), n + n * n))
         new[:, :n] = (1 - leave) * home + leave * (away * jump).sum(axis=2)
-        on = (1 - wander) * away + wander * (away @ jump.T)
-        new[:, n:] = (back * home[:, :, None] + (1 - back) * on).reshape(-1, n * n)
+        onward = (1 - wander) * away + wander * (away @ jump.T)
+        new[:, n:] = (back * home[:, :, None] + (1 - back) * onward).reshape(-1, n * n)
         return new.reshape(values.shape)
 
     def places(self, belief: Floats) -> Floats:
@@ -163,8 +167,9 @@ class FactoredHomeAway:
 
     Home h ~ H (n,), place when away ~ O (n,), at home with probability p; a belief is (k, 1 + 2 n): p, H, O.
 
-        step      p' = (1 - p) back + p (1 - leave),  O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J
-        update    H, O, p by Bayes' rule, H as far as the person is at home
+        (2)  step      p' = (1 - p) back + p (1 - leave)
+                       O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J
+        (3)  update    H, O, p by Bayes' rule, H as far as the person is at home
 
     Mean errors on days of 50 ticks agree with the chain to 2 %; over two weeks this model loses some homes.
     """
@@ -180,15 +185,16 @@ class FactoredHomeAway:
     def step(self, belief: Matrix, tick: int) -> Matrix:
         housed, home, away = self._parts(belief)
         leave, back, wander, jump = self.chain.rates(tick)
-        stay, left = (1 - housed) * (1 - back), housed * leave
-        weights = stay[:, None] * (away + wander * (away @ jump - away)) + left[:, None] * (home @ jump)
-        return self._join(1 - stay - left, home, weights / np.maximum(stay + left, _TINY)[:, None])
+        # (2), with p' as 1 less the two ways to be away. The home does not move.
+        stays, leaves = (1 - housed) * (1 - back), housed * leave
+        weights = stays[:, None] * (away + wander * (away @ jump - away)) + leaves[:, None] * (home @ jump)
+        return self._join(1 - stays - leaves, home, weights / np.maximum(stays + leaves, _TINY)[:, None])
 
     def update(self, belief: Matrix, likelihood: Matrix) -> Matrix:
         housed, home, away = self._parts(belief)
         at_home, at_away = (home * likelihood).sum(axis=1), (away * likelihood).sum(axis=1)
         now = housed * at_home / np.maximum(housed * at_home + (1 - housed) * at_away, _TINY)
-        # Bayes' rule for the home, as far as the person is there: reports while away do not change it.
+        # (3) for the home, as far as the person is there: reports while away do not change it.
         homes = home * (1 + now[:, None] * (likelihood / np.maximum(at_home, _TINY)[:, None] - 1))
         return self._join(now, homes, away * likelihood / np.maximum(at_away, _TINY)[:, None])
 
@@ -202,7 +208,7 @@ class FactoredHomeAway:
         return self._parts(belief)[1]
 
     def _parts(self, belief: Matrix) -> tuple[Vector, Matrix, Matrix]:
-        """P (k,), H (k, n) and O (k, n)."""
+        """The p (k,), H (k, n) and O (k, n) of the class."""
         n = self.chain.size
         return belief[:, 0], belief[:, 1 : 1 + n], belief[:, 1 + n :]
 
@@ -213,7 +219,7 @@ class FactoredHomeAway:
 
 def jumping(weights: Matrix) -> Matrix:
     """Row-stochastic (n, n) probabilities of a move to another place, proportional to the weights."""
-    # Without it a row whose weights all underflow would be divided by 0.
+    # Without the least double a row whose weights all underflow would be divided by 0.
     moving = weights + np.finfo(float).tiny
     np.fill_diagonal(moving, 0.0)
     return moving / moving.sum(axis=1, keepdims=True)

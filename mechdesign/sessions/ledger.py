@@ -1,8 +1,7 @@
 """PrivateLedger: costs and releases in a JSON document that one process at a time changes, permissions 0600.
 
-Writes are atomic. Symbolic links are followed at opening; a second hard link is refused, because writing would part
-the two. The lock file stays next to the file. The sha256 detects damage, not tampering. Counts never fall: a process
-that has seen a higher count refuses an older file.
+The sha256 detects damage, not tampering. Counts never fall: a process that has seen a higher count refuses an older
+file.
 """
 
 from __future__ import annotations
@@ -23,10 +22,11 @@ from mechdesign.base.json_fields import json_sha256, read_json
 from mechdesign.base.lock import hold_lock
 from mechdesign.errors import FileFormatError, InputError
 
-MOST_BYTES = 1 << 24
+MOST_BYTES = 1 << 24  # of a file, so that an untrusted one does not fill the memory
 DIGITS = 1000  # of a numerator or denominator; sums of doubles up to a double have 633 at most
-_PRIVATE = 0o600
+_PRIVATE = 0o600  # readable by the owner alone: a budget contains secrets
 _FRACTION = re.compile(rf"[0-9]{{1,{DIGITS}}}(/[0-9]{{1,{DIGITS}}})?")
+# Without following a link that was put in place since, and without waiting for the writer of a pipe.
 _OPENING = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _SPENT = "treat the budget as spent"
 
@@ -67,6 +67,7 @@ class PrivateLedger(Generic[C]):
         self.kind, self.path, self._count = kind, Path(path), -1
         try:
             if new is None:
+                # Followed once, here: a name that is pointed elsewhere later must not change which budget is spent.
                 self.path = Path(os.path.realpath(self.path, strict=True))
                 regular, taken = self.path.is_file(), False
             else:
@@ -114,11 +115,13 @@ class PrivateLedger(Generic[C]):
         try:
             document = read_json(text)
             sha256 = document.pop("sha256")
+            # The document is untrusted: any failure to read it, of whatever type, is damage.
             if sha256 != json_sha256(document) or document.pop("schema") != self.kind.schema:
                 raise ValueError("altered")
             content = self.kind.of(**document)
         except Exception as error:
             raise self.damage_error(getattr(error, "message", type(error).__name__)) from error
+        # A restored copy would give back what was spent; only a process that has seen more can notice.
         if content.count < self._count:
             raise self.older_error()
         self._count = content.count
@@ -148,9 +151,11 @@ class PrivateLedger(Generic[C]):
                 status = os.fstat(file.fileno())
                 if not stat.S_ISREG(status.st_mode):
                     raise self._input_error("is not a regular file", _SPENT)
+                # Replacing the file parts its names: each would then be a budget of its own.
                 if status.st_nlink != 1:
                     problem = f"has {status.st_nlink} names (hard links), each of which could be spent"
                     raise self._input_error(problem, f"delete the others: a {self.kind.noun} has one")
+                # One byte more than allowed, in case that the file grows while it is read.
                 content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""
         except FileNotFoundError as error:
             raise (self._missing_error() if self._count < 0 else self.older_error()) from error

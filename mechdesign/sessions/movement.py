@@ -1,6 +1,6 @@
 """Movement: a public model of movement from one tick to the next, for filters between reports.
 
-Filters post-process public reports: a wrong model costs accuracy and weakens no claim.
+Filters post-process public reports: a wrong model costs accuracy but weakens no claim.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ class Chain(FrozenRecord):
     def update(self, belief: Floats, likelihood: Floats) -> Floats:
         """Bayes' rule for likelihoods (n,) or (k, n)."""
         # A report that the model rules out keeps the belief: the model is public and may simply be wrong.
-        seen = belief * likelihood.astype(belief.dtype, copy=False)[..., self.place]
-        total = seen.sum(axis=-1, keepdims=True)
+        joint = belief * likelihood.astype(belief.dtype, copy=False)[..., self.place]
+        total = joint.sum(axis=-1, keepdims=True)
         possible = (total > 0) & (total < np.inf)
-        return np.where(possible, seen / np.where(possible, total, 1), belief)
+        return np.where(possible, joint / np.where(possible, total, 1), belief)
 
     def places(self, belief: Floats) -> Floats:
         """The distributions over places of distributions (s,) or (k, s) over states."""
@@ -84,7 +84,9 @@ class Chain(FrozenRecord):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Movement(FrozenRecord, ABC):
-    """A model that any domain makes a `Chain` of. A class of your own is a frozen dataclass with a row in `MOVEMENTS`.
+    """A model of movement; `over` makes its `Chain` on a domain.
+
+    A class of your own is a frozen dataclass with a row in `MOVEMENTS`.
 
     Attributes
     ----------
@@ -102,7 +104,7 @@ class Movement(FrozenRecord, ABC):
 
     @abstractmethod
     def over(self, domain: Domain, metric: Metric, prior: Vector) -> Chain:
-        """The chain on the places of `domain`, begun from `prior` (n,). Raises InputError if it does not fit."""
+        """The chain on the places of `domain`, begun from `prior` (n,)."""
 
     def describe(self) -> dict[str, Any]:
         """Kind and the arguments of `from_description`, in JSON types."""
@@ -110,7 +112,7 @@ class Movement(FrozenRecord, ABC):
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Self:
-        """The model of an untrusted description made by `describe`. Raises InputError that names the field."""
+        """The model of an untrusted description made by `describe`."""
         check_keys(description, "movement", ("kind", *(name for name, _ in cls.described)))
         return cls(**{name: read(description[name], name) for name, read in cls.described})
 
@@ -188,17 +190,19 @@ class Transitions(Movement):
     kind = "transitions"
 
     def __post_init__(self) -> None:
+        # A list of lists of numbers is one matrix; a list of matrices is several.
         listed = isinstance(self.matrices, (list, tuple))
         try:
-            several = listed and all(sp.issparse(each) or np.ndim(each) == 2 for each in self.matrices)
+            several = listed and all(sp.issparse(part) or np.ndim(part) == 2 for part in self.matrices)
             matrices = self.matrices if several else [self.matrices]
-            sparse = [sp.csr_array(each, dtype=float, copy=True) for each in matrices]
+            sparse = [sp.csr_array(matrix, dtype=float, copy=True) for matrix in matrices]
         except (TypeError, ValueError) as error:
             raise InputError("must be a matrix, or a list of matrices", field="matrices", value=str(error)) from error
-        if not sparse or len({each.shape for each in sparse}) != 1:
-            raise InputError("must have one shape", field="matrices", value=[each.shape for each in sparse[:5]])
-        for each in sparse:
-            stochastic(each, "matrices")
+        if not sparse or len({matrix.shape for matrix in sparse}) != 1:
+            raise InputError("must have one shape", field="matrices", value=[matrix.shape for matrix in sparse[:5]])
+        # Only checked here: files keep the numbers as they were passed, so that a description is exact.
+        for matrix in sparse:
+            stochastic(matrix, "matrices")
         object.__setattr__(self, "matrices", tuple(sparse))
 
     def over(self, domain: Domain, metric: Metric, prior: Vector) -> Chain:
@@ -208,13 +212,13 @@ class Transitions(Movement):
             problem = f"every one of {states} states needs one of the {domain.size} places"
             raise InputError(problem, field="place")
         initial = prior if self.initial is None else np.asarray(self.initial, float)
-        matrices = tuple(stochastic(each, "matrices") for each in self.matrices)
+        matrices = tuple(stochastic(matrix, "matrices") for matrix in self.matrices)
         return Chain(size=domain.size, initial=check_prior(initial, states), place=place, matrices=matrices)
 
     def describe(self) -> dict[str, Any]:
         listed = [
-            {"start": each.indptr.tolist(), "state": each.indices.tolist(), "probability": each.data.tolist()}
-            for each in self.matrices
+            {"start": matrix.indptr.tolist(), "state": matrix.indices.tolist(), "probability": matrix.data.tolist()}
+            for matrix in self.matrices
         ]
         description: dict[str, Any] = {"kind": self.kind, "states": self.matrices[0].shape[0], "matrices": listed}
         if self.initial is not None:
@@ -229,8 +233,8 @@ class Transitions(Movement):
         states, matrices = whole(description["states"], "states", 1, MOST_STATES), []
         if not isinstance(description["matrices"], list):
             raise InputError("must be a list", field="matrices", value=type(description["matrices"]))
-        for each in description["matrices"]:
-            parts = check_keys(each, "matrices", ("start", "state", "probability"))
+        for listed in description["matrices"]:
+            parts = check_keys(listed, "matrices", ("start", "state", "probability"))
             data = finites(parts["probability"], "probability")
             rows = (wholes(parts["state"], "state", 0, states), wholes(parts["start"], "start", 0, len(data)))
             try:
@@ -247,6 +251,7 @@ class Transitions(Movement):
 
 def stochastic(matrix: sp.csr_array, field: str) -> sp.csr_array:
     """The square matrix with its rows divided by their sums."""
+    # Sums within ROW_ERROR of 1 are rounding, which would grow over thousands of ticks; other sums are mistakes.
     sums = np.asarray(matrix.sum(axis=-1)).ravel()
     square = matrix.ndim == 2 and matrix.shape[0] == matrix.shape[1]
     good = square and np.isfinite(matrix.data).all() and (matrix.data >= 0).all()

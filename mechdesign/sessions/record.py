@@ -2,10 +2,10 @@
 
 A JSON document: schema; design, the SHA-256 of the design, and the path of its file if it has one. Then limit, an exact
 fraction, and window; ticks of a day; last, the last tick. At last steps, of each [tick, table, report, charge], and
-sha256 over the rest. At most 16 MB, some 200,000 steps. It contains no secret: a reader learns no more than an observer
-of the reports.
+sha256 over the rest. At most 16 MB, some 200,000 steps.
 
-A transcript is the view of an observer of a session. Rules, filters and the account know nothing else.
+A transcript is the view of an observer of a session, without any secret. Rules, filters and the account know nothing
+else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mechdesign.base.records import FrozenRecord
 from mechdesign.sessions.ledger import Content, fraction, whole_number
 from mechdesign.sessions.windows import MOST_TICKS, Window
 
-MOST_TICK = 1 << 53  # ticks stay below this
+MOST_TICK = 1 << 53  # ticks stay below this, so that JavaScript reads them exactly
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -71,11 +71,11 @@ class Transcript(FrozenRecord):
     last: int = -1
 
     def within(self, window: Window, tick: int) -> tuple[Step, ...]:
-        """The steps of the window that ends with `tick`, or, of days, that it is in: no later tick was asked for."""
+        """The steps of the window that ends with `tick`, or, of days, that contains it, up to the last step."""
         return self.steps[bisect_left(self.steps, window.starting(tick), key=lambda step: step.tick) :]
 
-    def paid(self, window: Window, tick: int) -> Fraction:
-        """The charges of that window."""
+    def cost(self, window: Window, tick: int) -> Fraction:
+        """The sum of charges of that window."""
         return sum((step.charge for step in self.within(window, tick)), Fraction(0))
 
     def worst(self, window: Window) -> tuple[Fraction, int]:
@@ -83,7 +83,7 @@ class Transcript(FrozenRecord):
         return window.worst([(step.tick, step.charge) for step in self.steps])
 
     def then(self, step: Step | None, tick: int) -> Transcript:
-        """The transcript with one tick more."""
+        """The transcript after one more tick."""
         return replace(self, steps=self.steps if step is None else (*self.steps, step), last=tick)
 
 
@@ -121,8 +121,9 @@ class Record(Content):
     def of(
         cls, *, design: Any, path: Any, limit: Any, window: Any, ticks: Any, last: Any, steps: list[list[Any]]
     ) -> Self:
-        most = fraction(limit)
-        if not _DIGEST.fullmatch(design) or not 0 < most <= sys.float_info.max or not 1 <= ticks <= MOST_TICKS:
+        # The document is untrusted. Each check is one that `Session` relies on: ticks rise, and nothing is negative.
+        amount = fraction(limit)
+        if not _DIGEST.fullmatch(design) or not 0 < amount <= sys.float_info.max or not 1 <= ticks <= MOST_TICKS:
             raise ValueError("design, limit or ticks")
         Window.of(window, whole_number(ticks))
         reports = tuple(
@@ -138,4 +139,4 @@ class Record(Content):
         if not (path is None or isinstance(path, str)):
             raise ValueError("path")
         transcript = Transcript(ticks=ticks, steps=reports, last=last)
-        return cls(design=design, path=path, limit=most, window=window, transcript=transcript)
+        return cls(design=design, path=path, limit=amount, window=window, transcript=transcript)

@@ -51,35 +51,35 @@ class Rule(FrozenRecord, ABC):
     def __post_init__(self) -> None:
         if not type(self).__dataclass_params__.frozen:  # type: ignore[attr-defined]
             raise InputError("must be a frozen dataclass", field="rule", value=type(self).__name__)
-        for each in fields(self):
-            value = getattr(self, each.name)
+        for attribute in fields(self):
+            value = getattr(self, attribute.name)
             for part in value if isinstance(value, tuple) else (value,):
                 # Any other object could hold a place, and the theorem (1) needs rules that know none.
                 if not isinstance(part, (int, float, str, type(None))):
                     problem = "fields must be numbers or strings"
-                    raise InputError(problem, field="rule", value=each.name)
+                    raise InputError(problem, field="rule", value=attribute.name)
 
     @abstractmethod
     def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
-        """The table to report from at `tick`, or None. Must depend on its arguments alone."""
+        """The table to report from at `tick`, or None. It must depend on its arguments alone."""
 
     @abstractmethod
     def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
-        """An upper bound on the cost of a window, C of (1), if table k costs charges[k]; ticks per day."""
+        """An upper bound on the cost of a window, C of (1), if table k costs charges[k]; `ticks` are those of a day."""
 
     @abstractmethod
     def tables(self) -> int:
-        """The number of tables that it may name, counted from 0."""
+        """The number of tables that the rule may name."""
 
     def describe(self) -> dict[str, Any]:
         """The kind and the fields, in JSON types."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
         return {"kind": self.kind, **{n: list(v) if isinstance(v, tuple) else v for n, v in values.items()}}
 
     @classmethod
     def from_description(cls, description: dict[str, Any]) -> Self:
         """The rule that `describe` described. The description is untrusted."""
-        names = [each.name for each in fields(cls)]
+        names = [field.name for field in fields(cls)]
         check_keys(description, "rule", ("kind", *names))
         rule = cls(
             **{
@@ -153,27 +153,28 @@ class Clock(_Numbered):
 
     def thresholds(self, ticks: int) -> Vector:
         """The expected error (T,) above which it reports at a tick of the day: any at its hours, none elsewhere."""
-        above = np.full(ticks, np.inf)
-        above[list(self._at(ticks))] = -np.inf
-        return above
+        thresholds = np.full(ticks, np.inf)
+        thresholds[list(self._hour_at(ticks))] = -np.inf
+        return thresholds
 
     def ask(self, tick: int, transcript: Transcript, belief: Belief) -> int | None:
-        hour = self._at(transcript.ticks).get(tick % transcript.ticks)
+        hour = self._hour_at(transcript.ticks).get(tick % transcript.ticks)
         return None if hour is None else self.table(hour, belief.error)
 
     def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
         """The summed costs of the hours in a window; with table_thresholds, each costs its dearest table."""
+        # With thresholds the beliefs of an unknown transcript decide: the dearest table of every hour bounds them all.
         amounts = [Fraction(0)] * ticks
-        for tick, k in self._at(ticks).items():
+        for tick, k in self._hour_at(ticks).items():
             amounts[tick] = charges[self.table_numbers[k]] if self.table_numbers else max(charges[: self.tables()])
         return periodic_worst(amounts, window)
 
-    def _at(self, ticks: int) -> dict[int, int]:
+    def _hour_at(self, ticks: int) -> dict[int, int]:
         """The index of the hour by tick of the day. Refuses two hours in one tick."""
-        at = {int(hour * ticks / _HOURS): k for k, hour in enumerate(self.hours)}
-        if len(at) < len(self.hours):
+        indices = {int(hour * ticks / _HOURS): k for k, hour in enumerate(self.hours)}
+        if len(indices) < len(self.hours):
             raise InputError(f"two fall into one of {ticks} ticks", field="hours", value=list(self.hours))
-        return at
+        return indices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,8 +226,9 @@ class Risk(_Numbered):
     def worst(self, charges: Sequence[Fraction], ticks: int, window: Window) -> Fraction:
         """The largest number of reports of a window times the dearest table; with table_numbers, their largest sum."""
         report_window = Window.of(self.window, ticks)
+        # The k-th report of a day is from table_numbers[k], so the amounts come in a fixed order.
         if self.table_numbers:
-            return ordered_worst([charges[each] for each in self.table_numbers], report_window, window)
+            return ordered_worst([charges[number] for number in self.table_numbers], report_window, window)
         # At most one report a tick, so a window of fewer ticks than `max_reports` limits their number.
         reports = ordered_worst([1] * min(self.max_reports, report_window.length), report_window, window)
         return reports * max(charges[: self.tables()])

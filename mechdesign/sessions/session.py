@@ -102,11 +102,13 @@ class Account(FrozenRecord):
 class Session(FrozenRecord):
     """Reports over days with a limit on every window: the session at `path`, shared by all processes that open it.
 
-    `Session.create` makes one. Claim: with C = limit, P(reports|x) <= e^{C d_inf(x, x')} P(reports|x') for all traces
-    x, x' that differ in one window alone. d_inf is the maximum distance of their places at one tick, in the metric of
-    the design at scale 1. Reports are drawn and charged at every tick that the rule names, wherever somebody is. Call
-    ticks at fixed times: the time of a call is not hidden. The cost is on the disk before anything is returned. Ticks
-    rise. Older states, links, copies and locks are as with `Budget`. The file contains no secret (permissions 0600).
+    `Session.create` makes one. Claim: with C = limit, for all traces x, x' that differ in one window alone,
+
+        P(reports|x) <= e^{C d_inf(x, x')} P(reports|x').
+
+    d_inf is the maximum distance of their places at one tick, in the metric of the design at scale 1. Reports are drawn
+    and charged at every tick that the rule names, wherever somebody is. Call ticks at fixed times: the time of a call
+    is not hidden. Ticks rise. Older states, copies and locks are as with `Budget`. The file contains no secret.
 
     Parameters
     ----------
@@ -159,23 +161,23 @@ class Session(FrozenRecord):
         design: a design or the path of its file. window: "1d" (calendar day), "14d", "24h" (any 24 hours), or a
         number of ticks. Raises BudgetError if the design can pay more than the limit in a window.
         """
-        most = amount_of(limit, "limit")
+        maximum = amount_of(limit, "limit")
         plan = design if isinstance(design, SessionDesign) else load_design(design)
         named = None if isinstance(design, SessionDesign) else str(Path(design).resolve())
         # If the worst window is within the limit, no later report can be refused for its cost.
         worst = plan.worst(window)
-        if worst > most:
+        if worst > maximum:
             name = Window.of(window, plan.ticks).name()
-            unpaid = "one report" if min(plan.charges) > most else f"what the rule can pay in {name}"
+            unpaid = "one report" if min(plan.charges) > maximum else f"the largest cost of the rule in {name}"
             raise BudgetError(
                 f"is too small for {unpaid}",
                 field="limit",
-                value=f"{float(most):.12g}, the design can pay {float(worst):.12g}",
+                value=f"{float(maximum):.12g}, the design can pay {float(worst):.12g}",
                 remedy="raise the limit, or design for fewer or cheaper reports",
             )
         words = window if isinstance(window, str) else int(window)
         released = Transcript(ticks=plan.ticks)
-        record = Record(design=plan.sha256, path=named, limit=most, window=words, transcript=released)
+        record = Record(design=plan.sha256, path=named, limit=maximum, window=words, transcript=released)
         return cls(path=PrivateLedger(path, Record, record).path, design=plan)
 
     @validate_call
@@ -183,9 +185,8 @@ class Session(FrozenRecord):
         """The release at `tick`: a report is drawn if the rule asks for one, else the filter continues alone.
 
         cell is the number of the place; `at` a location in the unit of the domain, mapped to the nearest place at any
-        distance. Without either, the last place that this object saw is used, else the filter's estimate: a report is
-        drawn and charged all the same. No error depends on where somebody is. Raises BudgetError
-        before a draw above the limit.
+        distance. Without either, a report is drawn and charged all the same. No error depends on where somebody is.
+        Raises BudgetError before a draw above the limit.
         """
         if isinstance(tick, bool) or not isinstance(tick, (int, np.integer)) or not 0 <= tick < MOST_TICK:
             raise InputError("must be an integer, 0 or more", field="tick", value=tick)
@@ -201,7 +202,7 @@ class Session(FrozenRecord):
             window = Window.of(record.window, self.design.ticks)
             charge = Fraction(0) if plan.table is None else self.design.charges[plan.table]
             # The check comes before the draw, so that a refusal depends on public history alone.
-            due = plan.transcript.paid(window, tick) + charge
+            due = plan.transcript.cost(window, tick) + charge
             if due > record.limit:
                 raise BudgetError(
                     f"a window would cost {float(due):.12g} of a limit of {float(record.limit):.12g}",
@@ -209,7 +210,8 @@ class Session(FrozenRecord):
                     value=self.path,
                     remedy="report no more in this window: the limit stays",
                 )
-            # Without a fix a report is drawn and paid all the same, so that its absence reveals nothing.
+            # Without a fix the last place that this object saw is used, else the filter's estimate: a report is drawn
+            # and paid all the same, so that the absence of a fix reveals nothing.
             if place is None:
                 place = self._fix[0] if self._fix else plan.belief.estimate
             state = draw_report(self.design, plan, place, live_draws(self.design))
@@ -241,7 +243,7 @@ class Session(FrozenRecord):
             spent=sum((step.charge for step in transcript.steps), Fraction(0)),
             worst=worst,
             first=first,
-            remaining=record.limit - transcript.paid(window, max(transcript.last, 0)),
+            remaining=record.limit - transcript.cost(window, max(transcript.last, 0)),
             promised=self.design.worst(record.window),
             last=transcript.last,
             reports=len(transcript.steps),
@@ -280,6 +282,7 @@ class Session(FrozenRecord):
         return replay(self.design, record.transcript, known)
 
     def _require_sound(self, record: Record) -> None:
+        # A step that the design cannot have made, or at another charge, would make the account wrong.
         try:
             self.design.check(record.transcript)
         except InputError as error:

@@ -1,8 +1,7 @@
 """Certified tables for single reports of a session: for any belief, and for the belief before a report.
 
 A table costs c nats within a radius r: it is private for c times the Euclidean metric of 1 / r, so that the charges of
-tables over one domain add up. On a domain with a place on Earth, 1 / r is divided by the stretch of its plane, so that
-the claim holds for geodesic distances.
+tables over one domain add up.
 """
 
 from __future__ import annotations
@@ -31,16 +30,14 @@ from mechdesign.solvers.eikonal.negative_weights import ZERO
 from mechdesign.solvers.solve import solve
 
 _SLACK = 1e-6  # relative, of a level: tables from formulas are rounded and must stay below the claim
-_FAINT = 1e-9  # of a belief, spread over all places, so that every place stays possible
+_FAINT = 1e-9  # of a belief, spread over all places, so that every place stays possible, whatever the filter says
 
 
 @validate_call
 def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
     """A certified table for one report that costs at most `nats` within a radius.
 
-    Its metric is nats times Euclidean(1 / within). The table is that of eikonal weights if these are positive:
-    optimal, or close to it, from one nat between neighbours. Otherwise it is planar Laplace noise clamped to the cells
-    of a square grid, or the exponential mechanism elsewhere.
+    Its metric is nats times Euclidean(1 / within).
 
     Parameters
     ----------
@@ -62,6 +59,8 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
     """
     problem = _problem(domain, priors.uniform(domain), nats, within)
     program = EikonalWeights(problem=problem)
+    # Positive eikonal weights give a table that is optimal, or close to it, from one nat between neighbours. Otherwise
+    # planar Laplace noise clamped to the cells of a square grid, or the exponential mechanism elsewhere.
     weights = np.linalg.solve(program.kernel(), np.ones(domain.size))
     if weights.min() >= -ZERO * weights.max():
         return solve(program)
@@ -77,9 +76,7 @@ def state_table(
 ) -> xr.Dataset:
     """The certified table of at most `nats` within a radius with the least expected distance after a belief.
 
-    It solves the optimal program with the belief as its prior, or is `report_table` if that is as good after remapping.
-    One of its reports keeps the estimate, at the same cost. The belief must follow from the releases. Then a new table
-    may be chosen at every report.
+    The belief must follow from the releases. Then a new table may be chosen at every report.
 
     Parameters
     ----------
@@ -103,6 +100,7 @@ def state_table(
     """
     prior = priors.proportional(np.asarray(belief, float) + _FAINT / domain.size, field="belief")
     problem = _problem(domain, prior, nats, within)
+    # The optimum under this prior, up to its gap; the usual table wins where it is as good after remapping.
     usual = report_table(domain, nats, within=within)
     best = solve(Optimal(problem=problem), gap=gap, time_limit=time_limit)
     return best if loss_after(best, prior, domain) < loss_after(usual, prior, domain) else usual
@@ -143,6 +141,6 @@ def _problem(domain: Domain, prior: Vector, nats: float, within: float) -> Desig
 
 
 def _level(domain: Domain, within: float) -> float:
-    """1 / r in nats per unit of the domain."""
+    """1 / r in nats per unit of the domain; on Earth divided by the stretch of the plane, for geodesic distances."""
     ground = 1 / check_positive(within, "within")
     return ground if domain.plane is None else plane_level(domain, ground)

@@ -99,7 +99,7 @@ def proposal_document(proposal: Proposal) -> dict[str, Any]:
 
 def proposal_words(proposal: Proposal, file: Path) -> list[Block]:
     """The proposal in words."""
-    unit, chosen, design = proposal.design.domain.unit, proposal.chosen, proposal.design
+    unit, chosen, design = proposal.design.domain.unit, proposal.point_at_limit, proposal.design
     day, any_day, weeks = (f"{float(design.worst(words)):.9g}" for words in ("1d", "24h", f"{DAYS}d"))
     attacks = list(chosen.identified)
     homes = [f"home by {name}" for name in attacks]

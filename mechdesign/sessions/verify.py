@@ -1,7 +1,7 @@
 """Verification of a session design: its tables proved again, its windows summed again.
 
-The largest cost of a window follows from the rule alone (`Rule.worst`, with its proof there). Where the transcripts of
-two windows are few, every one of them is walked through besides, filter and all, and the largest sum compared.
+The largest cost of a window follows from the rule alone (`Rule.worst`). Where the transcripts of two windows are few,
+all of them are enumerated as well, with the filter, and the largest sum is compared.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mechdesign.sessions.design_files import WINDOWS, design_of, document, is_de
 from mechdesign.sessions.windows import Window
 from mechdesign.verification.verify import FileKind, Verification, verify
 
-MOST, LONGEST = 2000, 500  # transcripts that are walked through, and ticks of one
+MOST, LONGEST = 2000, 500  # transcripts that are enumerated, and ticks of one, at most
 
 
 def check_design(source: Path | SessionDesign, **options: object) -> Verification:
@@ -50,6 +50,7 @@ def worst_of_all_transcripts(
     design: SessionDesign, windows: Sequence[Window], most: int | None = None
 ) -> tuple[list[Fraction], int | None]:
     """The largest sum of every window on all transcripts of twice the longest, and their number; None beyond `most`."""
+    # Twice the longest window, so that windows which begin within a day are among those compared.
     worst, length = [Fraction(0) for _ in windows], 2 * max(window.length for window in windows)
     branches = max(sampler.rows.reports for sampler in design.samplers)
     twice = Window(length=length, calendar=False, words=str(length))
@@ -79,7 +80,9 @@ def _differences(content: Mapping[str, Any], design: SessionDesign) -> list[str]
     """How a document differs from the one that its own parts give."""
     again = document(design, [each["file"] for each in content["tables"]])
     return [
-        f"{name}: not what the tables and the rule give" for name in sorted(again) if again[name] != content.get(name)
+        f"{name}: does not follow from the tables and the rule"
+        for name in sorted(again)
+        if again[name] != content.get(name)
     ] + [f"{name}: not part of such a design" for name in sorted(set(content) - set(again))]
 
 

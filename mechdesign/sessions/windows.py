@@ -33,6 +33,7 @@ class Window(FrozenRecord):
     @classmethod
     def of(cls, window: str | int, ticks: int) -> Window:
         """The window of a word: "1d", "14d", days from midnight; "24h", any 24 hours; a number, any so many ticks."""
+        # A fraction, so that "1h" of 30 ticks a day is refused and not rounded.
         match = _WORDS.fullmatch(window) if isinstance(window, str) else None
         length = Fraction(-1)
         if match is not None:
@@ -68,11 +69,12 @@ class Window(FrozenRecord):
         def total(start: int) -> Fraction:
             return sums[bisect_left(ticks, start + self.length)] - sums[bisect_left(ticks, start)]
 
+        # Windows that end with a paid tick are enough: of any other one, take that which ends with its last paid tick.
         first = max(map(self.starting, ticks), key=total)
         return total(first), first
 
     def offsets(self, period: int) -> Sequence[int]:
-        """Where in a period of so many ticks windows begin."""
+        """The ticks of a period at which windows begin."""
         if not self.calendar:
             return range(period)
         return sorted({k * self.length % period for k in range(period)})
@@ -80,6 +82,7 @@ class Window(FrozenRecord):
 
 def periodic_worst(amounts: Sequence[Fraction], window: Window) -> Fraction:
     """The largest sum in a window where tick t costs amounts[t mod T]. Cost: O(T)."""
+    # Whole periods cost the same wherever they begin: only the rest depends on the start.
     period, sums = len(amounts), [Fraction(0), *accumulate(amounts)]
     days, rest = divmod(window.length, period)
 
@@ -93,10 +96,11 @@ def periodic_worst(amounts: Sequence[Fraction], window: Window) -> Fraction:
 def ordered_worst(amounts: Sequence[Fraction | int], per: Window, window: Window) -> Fraction:
     """An upper bound on the cost of a window: the k-th paid tick of a window `per` costs amounts[k], ticks are limited.
 
-    A window of L ticks that begins o ticks into a block of P has min(P - o, L) ticks of it, then whole blocks, then the
-    rest. A block with m ticks in the window pays at most the largest min(m, k) of its k amounts. Where `per` is any P
-    ticks in a row, the same sum with o = 0 is a bound. Exact for windows of whole blocks.
+    Exact for windows of whole blocks of `per`.
     """
+    # A window of L ticks that begins o ticks into a block of P has min(P - o, L) ticks of it, then whole blocks, then
+    # the rest. A block with m ticks in the window pays at most the largest min(m, k) of its k amounts. Where `per` is
+    # any P ticks in a row, the same sum with o = 0 is a bound: cut the window into blocks from its first tick.
     dearest = [0, *accumulate(sorted(amounts, reverse=True))]
     most = len(amounts)
 

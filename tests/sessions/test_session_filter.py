@@ -76,7 +76,7 @@ def test_filter_and_smoothing_are_those_of_every_trace(name: str, movement: str)
             expected = exact[t] @ made.losses
             assert state.belief.error == pytest.approx(expected.min(), abs=ROUNDING)
             assert expected[state.belief.estimate] == pytest.approx(expected.min(), abs=ROUNDING)
-        smoothed = md.sessions.smoothed(made, states[-1].transcript)
+        smoothed = md.sessions.smooth(made, states[-1].transcript)
         np.testing.assert_allclose(smoothed.probabilities, exact, atol=ROUNDING)
         again = replay(made, states[-1].transcript)
         np.testing.assert_allclose(again.belief.weights, states[-1].belief.weights, atol=ROUNDING)
@@ -95,17 +95,17 @@ def test_simulated_reports_equal_those_of_integers() -> None:
 def test_smoothing_is_over_as_many_ticks_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     made = design(RULES["clock"]())
     transcript = played(made, [0, 1, 3, 4], 0)[-1].transcript
-    whole = md.sessions.smoothed(made, transcript)
+    whole = md.sessions.smooth(made, transcript)
     for ticks in (1, 3):
-        first = md.sessions.smoothed(made, transcript, ticks=ticks)
+        first = md.sessions.smooth(made, transcript, ticks=ticks)
         assert np.array_equal(first.probabilities, whole.probabilities[:ticks])
         assert (len(first.place), len(first.error)) == (ticks, ticks)
-    longer = md.sessions.smoothed(made, transcript, ticks=6).probabilities
+    longer = md.sessions.smooth(made, transcript, ticks=6).probabilities
     np.testing.assert_allclose(longer[:4], whole.probabilities, atol=ROUNDING)
     np.testing.assert_allclose(longer[5], longer[4] @ made.chain.matrices[0].toarray(), atol=ROUNDING)
     monkeypatch.setattr(memory, "max_items_in_memory", lambda size: 1000)
     with pytest.raises(SizeError, match="every tick"):
-        md.sessions.smoothed(made, transcript, ticks=50)
+        md.sessions.smooth(made, transcript, ticks=50)
 
 
 def test_smoothing_of_a_month_of_reports_does_not_vanish() -> None:
@@ -122,7 +122,7 @@ def test_smoothing_of_a_month_of_reports_does_not_vanish() -> None:
         after.append(logsumexp(moves + row + after[-1], axis=1))
     assert logsumexp(before[-1]) < np.log(np.finfo(float).smallest_subnormal)
     exact = np.exp(np.array(before) + np.array(after[::-1]) - logsumexp(before[-1]))
-    found = md.sessions.smoothed(made, transcript).probabilities
+    found = md.sessions.smooth(made, transcript).probabilities
     np.testing.assert_allclose(found, exact, atol=len(seen) * ROUNDING)
 
 

@@ -2,9 +2,11 @@
 
 The public model is fitted to some synthetic people (synthetic.py), clock and risk rules are ranked on others, and error
 and attacks are measured on a third group. Every session lasts two weeks. Totals are nats within a radius, a day.
-Three attacks name one home a person: mean or mode of the positions of the nights, and the filter's belief. No
-attack over D days at C nats within a radius r changes the odds of two homes d apart by a factor above e^{D C d / r}, if
-nothing else of the two traces is farther apart.
+No attack over D days at C nats within a radius r changes the odds of two homes d apart by a factor above
+
+    (1)  e^{D C d / r},
+
+if nothing else of the two traces is farther apart.
 """
 
 from __future__ import annotations
@@ -31,16 +33,16 @@ MOST_PLACES = 400
 TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)  # of the limit, at which the curve has a point
 DAYS = 14
 PUBLIC, OTHERS = 200, 12  # people whom the model is fitted to, and on whom a rule is chosen
-SHORTLIST = 6
-_SEEDS = 3  # groups of people
-_CHOOSING, _SHORTLISTING = 0.5, 0.6  # of the time left, for the rule of a point; and of that, for its shortlist
+SHORTLIST = 6  # rules that the exact filter compares
+_SEEDS = 3  # groups of people: a seed for each, so that no person is in two
+_CHOOSING, _SHORTLISTING = 0.5, 0.6  # of the remaining time, for the rule of a point; and of that, for its shortlist
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Point(FrozenRecord):
     """A total and the best rule at it: mean error, share of homes that each attack identifies, certified nats.
 
-    No attack on two weeks changes the odds of homes that far apart by more than e^nats.
+    nats is the exponent of (1) for two weeks and homes at a distance of the radius.
     """
 
     total: float
@@ -79,7 +81,7 @@ class Proposal(FrozenRecord):
     stopped: str = ""
 
     @property
-    def chosen(self) -> Point:
+    def point_at_limit(self) -> Point:
         return next(point for point in self.points if point.total == self.limit)
 
 
@@ -106,9 +108,9 @@ def propose(
     limit, within : float
         Nats that a calendar day may cost within the radius, in the unit of the domain.
     time_limit : float
-        Seconds: the point of the limit itself is simulated first, and those that no time is left for are left out.
+        Seconds. The point at the limit is simulated first; points for which no time remains are skipped.
     on_progress : callable
-        Called with words.
+        Called with a line of text.
 
     Returns
     -------
@@ -136,6 +138,7 @@ def propose(
     setting = Setting(domain=domain, model=fit_home_away(public), within=check_positive(within, "within"))
     points: list[Point] = []
     slowest, late = 0.0, False
+    # The point of the limit comes first: the design needs it, the others only complete the curve.
     for number, share in enumerate(sorted(TIMES, key=lambda times: times != 1.0)):
         began = time.monotonic()
         if points and began + slowest > started + time_limit:
@@ -168,18 +171,22 @@ def session_design(setting: Setting, priced: PricedRule) -> SessionDesign:
 
 
 def homes_found(setting: Setting, run: SimulatedRun, homes: Points) -> dict[str, float]:
-    """The share of people whose home (people, 2) each attack names within the radius; "filter" only if a filter ran."""
+    """The share of people whose home (people, 2) each attack names within the radius; "filter" only if a filter ran.
+
+    An attack names the mean or mode of a person's estimates at night, or the best home by the filter's belief.
+    """
     points = setting.domain.points
     days = run.estimates.shape[1] // setting.ticks
     dark = run.estimates[:, np.tile(nights(setting.ticks), days)]
-    modes = [np.bincount(own, minlength=len(points)).argmax() for own in dark]
+    modes = [np.bincount(night, minlength=len(points)).argmax() for night in dark]
     guesses = {"mean": [points[dark].mean(axis=1)], "mode": [points[modes]]}
     if run.home is not None:
+        # The better of two guesses counts: the place of least expected distance, and the likeliest one.
         best, _ = setting.estimate(run.home)
         guesses["filter"] = [points[best], points[run.home.argmax(axis=1)]]
     return {
-        name: max(float((np.linalg.norm(guess - homes, axis=1) <= setting.within).mean()) for guess in both)
-        for name, both in guesses.items()
+        name: max(float((np.linalg.norm(guess - homes, axis=1) <= setting.within).mean()) for guess in variants)
+        for name, variants in guesses.items()
     }
 
 
@@ -187,13 +194,13 @@ def _point(
     setting: Setting, others: Trajectories, measured: Trajectories, total: float, seed: int, deadline: float
 ) -> tuple[Point, bool]:
     """The best rule at a total, measured on other people; and True if there was time to try all rules."""
-    chosen = _best_rule(setting, others.places.reshape(len(others.places), -1), total, seed, deadline)
+    best = _best_rule(setting, others.places.reshape(len(others.places), -1), total, seed, deadline)
     in_time = time.monotonic() <= deadline
     traces = measured.places.reshape(len(measured.places), -1)
-    [released] = sessions(setting.exactly, traces, [chosen], np.random.default_rng([seed, 1]))
+    [released] = sessions(setting.exactly, traces, [best], np.random.default_rng([seed, 1]))
     point = Point(
         total=total,
-        rule=chosen,
+        rule=best,
         error=mean_error(setting, traces, released),
         reports=float((released.nats > 0).sum() / (traces.size / setting.ticks)),
         identified=homes_found(setting, released, measured.homes),
@@ -208,4 +215,5 @@ def _best_rule(setting: Setting, traces: IntegerMatrix, total: float, seed: int,
     now = time.monotonic()
     first = now + _SHORTLISTING * (deadline - now)
     best = [rule for _, rule in rank_rules(setting, traces, rules, seed, first)[:SHORTLIST]]
+    # Half of the ticks decide between a few rules: the chain costs n times as much as the factored filter.
     return rank_rules(setting.exactly, traces[:, : traces.shape[1] // 2], best, seed, deadline)[0][1]

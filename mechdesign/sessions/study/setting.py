@@ -31,7 +31,7 @@ class SimulatedRun(FrozenRecord):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Setting(FrozenRecord):
-    """Public domain and model, the radius of costs, and certified tables by cost; exact: the chain, not factored."""
+    """Public domain and model, the radius of costs, and certified tables by cost; `exact` filters run the chain."""
 
     domain: Domain
     model: HomeAway
@@ -50,7 +50,7 @@ class Setting(FrozenRecord):
 
     @cached_property
     def exactly(self) -> Setting:
-        """The same with filters that run the chain. Tables are shared."""
+        """The setting with filters that run the chain. Tables are shared."""
         return replace(self, exact=True)
 
     @cached_property
@@ -106,5 +106,6 @@ class Setting(FrozenRecord):
 
 def draw(rows: Matrix, chances: Vector) -> Indices:
     """Simulated reports (N,) by rows of tables (N, n), from numbers (N,) in [0, 1)."""
+    # Chances are scaled by the sum of the row, which rounding may leave beside 1.
     summed = np.cumsum(rows, axis=1)
     return np.minimum((chances[:, None] * summed[:, -1:] > summed).sum(axis=1), rows.shape[1] - 1)

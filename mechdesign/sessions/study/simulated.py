@@ -1,8 +1,6 @@
 """Sessions simulated for many people at once, by the clock rule and the risk rule, and ranked by their error.
 
-The steps are those of `Session`: the model's step, the rule on public history, a draw from a certified table, Bayes'
-rule, the place of least expected distance. Draws are pseudo-random, beliefs in single
-precision.
+The steps are those of `Session`. Draws are pseudo-random, beliefs in single precision.
 """
 
 from __future__ import annotations
@@ -24,8 +22,8 @@ COUNTS = (1, 2, 3, 4, 6, 8, 12)  # reports a day
 SHARES = (0.15, 0.25, 0.35, 0.45, 0.55, 0.65)  # of the constant report's error, above which the risk rule reports
 FIRST = 2.0  # times the cost of the others, of a day's first report, where that is tried
 HOURS = {2: (9.5, 19.0), 3: (3.0, 9.5, 18.5), 4: (3.0, 9.5, 13.0, 18.5), 6: (3.0, 8.5, 10.0, 17.5, 19.0, 21.5)}
-_BITS = 24
-_TOGETHER = 1 << 14  # numbers of the beliefs that are simulated at a time: in a processor's cache, and soon done
+_BITS = 24  # of a cost: sums of a day's costs are then exact in doubles, and within the total
+_TOGETHER = 1 << 14  # numbers of the beliefs that are simulated at a time, so that they fit into a processor's cache
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,30 +66,34 @@ def sessions(
 ) -> list[SimulatedRun]:
     """Simulate clock and risk rules for traces (N, L) of whole days; all rules share their random numbers."""
     people, ticks = len(places), setting.ticks
-    most = max(len(priced.costs) for priced in rules)
-    costs = np.array([[*priced.costs, *[0.0] * (most + 1 - len(priced.costs))] for priced in rules])
-    above = np.stack([priced.rule.thresholds(ticks) for priced in rules])
-    paid = np.unique(costs[costs > 0])
-    tables = np.stack([setting.table(cost) for cost in paid])
+    # A cost of 0 behind the last report of every rule: then nothing is drawn, whatever the expected error.
+    longest = max(len(priced.costs) for priced in rules)
+    costs = np.array([[*priced.costs, *[0.0] * (longest + 1 - len(priced.costs))] for priced in rules])
+    thresholds = np.stack([priced.rule.thresholds(ticks) for priced in rules])
+    prices = np.unique(costs[costs > 0])
+    tables = np.stack([setting.table(cost) for cost in prices])
     chances, drawn = rng.random(places.size), np.zeros(len(rules), np.int64)
     rule, here = np.repeat(np.arange(len(rules)), people), np.tile(places, (len(rules), 1))
     estimates, nats, used = np.zeros_like(here), np.zeros(here.shape), np.zeros(len(here), np.int64)
     chain, belief = setting.filter, setting.beliefs(len(here))
     for tick in range(here.shape[1]):
+        # As in `Session`: the model's step, the rule on public history, a draw, Bayes' rule, the best place.
         if tick % ticks == 0:
             used[:] = 0
         if tick:
             belief = chain.step(belief, tick)
         estimates[:, tick], error = setting.estimate(chain.places(belief))
-        cost = nats[:, tick] = np.where(error > above[rule, tick % ticks], costs[rule, used], 0.0)
+        cost = nats[:, tick] = np.where(error > thresholds[rule, tick % ticks], costs[rule, used], 0.0)
         rows = np.flatnonzero(cost)
         if not len(rows):
             continue
+        # The k-th draw of every rule takes the k-th random number: rules are compared on equal luck. Equal costs of one
+        # rule are neighbours in this order.
         rows = rows[np.lexsort((cost[rows], rule[rows]))]
         count = np.bincount(rule[rows], minlength=len(rules))
         chance = chances[(drawn - np.cumsum(count) + count)[rule[rows]] + np.arange(len(rows))]
         drawn += count
-        table = np.searchsorted(paid, cost[rows])
+        table = np.searchsorted(prices, cost[rows])
         likelihood = tables[table, :, draw(tables[table, here[rows, tick]], chance)]
         belief[rows] = chain.update(belief[rows], likelihood)
         estimates[rows, tick], _ = setting.estimate(chain.places(belief)[rows])
@@ -110,15 +112,16 @@ def rank_rules(
     setting: Setting, places: IntegerMatrix, rules: Sequence[PricedRule], seed: int, deadline: float = math.inf
 ) -> list[tuple[float, PricedRule]]:
     """Mean errors for these traces and the rules, the best first; a deadline of time.monotonic() leaves some out."""
-    tried: list[tuple[float, PricedRule]] = []
+    ranked: list[tuple[float, PricedRule]] = []
     together = max(1, _TOGETHER // (len(places) * setting.states))
     for first in range(0, len(rules), together):
-        if tried and time.monotonic() > deadline:
+        if ranked and time.monotonic() > deadline:
             break
-        some = rules[first : first + together]
-        made = sessions(setting, places, some, np.random.default_rng(seed))
-        tried += [(mean_error(setting, places, each), rule) for each, rule in zip(made, some, strict=True)]
-    return sorted(tried, key=lambda pair: pair[0])
+        batch = rules[first : first + together]
+        # The same seed for every batch: all rules see the same random numbers.
+        runs = sessions(setting, places, batch, np.random.default_rng(seed))
+        ranked += [(mean_error(setting, places, run), rule) for run, rule in zip(runs, batch, strict=True)]
+    return sorted(ranked, key=lambda pair: pair[0])
 
 
 def clocks(setting: Setting, total: float) -> list[PricedRule]:
@@ -126,7 +129,7 @@ def clocks(setting: Setting, total: float) -> list[PricedRule]:
     counts = [count for count in COUNTS if count <= setting.ticks]
     hours = [even_hours(count) for count in counts]
     hours += [HOURS[count] for count in counts if count in HOURS and count <= setting.ticks / 4]
-    return [PricedRule.clock(each, split(total, len(each))) for each in hours]
+    return [PricedRule.clock(times, split(total, len(times))) for times in hours]
 
 
 def risks(
@@ -147,7 +150,7 @@ def risks(
 
 
 def even_hours(count: int) -> tuple[float, ...]:
-    """So many hours of a day, from midnight on, equally far apart."""
+    """Hours of a day at equal distances, the first at midnight."""
     return tuple(float(hour) for hour in np.arange(count) * 24 / count)
 
 

@@ -1,16 +1,8 @@
 """Days of people: synthetic ones, and the public model of movement that is fitted to days.
 
-Synthetic people have a home, a place of work and three other places, stay there and walk between. The region is the
-bounding box of a domain of two axes, W x H. A home lies around one of three centres, normal with deviation 3/16 of the
-box. Work lies around a centre too, with deviation 1/6, and at least 1/5 of min(W, H) from home. Other places lie
-anywhere. On five days of seven the person leaves home at 8:00 (deviation 15 minutes) and work at 17:00 (20 minutes).
-From work they go to another place with probability 1/2, else home. On the other two days they go to another place at
-11:00 (30 minutes) with probability 4/5. Stays at other places last 90 to 180 minutes; walks are straight and take 30
-minutes for min(W, H). A position is the place next to the sampled point, with a normal error of 1/300 of min(W, H) on
-each axis; tick t of T is at (t + 1/2) / T of the day. The constants are assumptions; no person's data went into them.
-
-Fitting. Homes are the places of most nights. leave, back and wander are shares of ticks, smoothed by 1 in 10 of two
-further ones. Expectation maximization fits the mixture of jumps, likelihood the length of near ones among `NEAR`.
+Synthetic people have a home, a place of work and three other places, stay there and walk between, in the bounding box
+of a domain of two axes. Tick t of T is at (t + 1/2) / T of the day. All constants are assumptions; no person's data
+went into them.
 """
 
 from __future__ import annotations
@@ -40,13 +32,13 @@ from mechdesign.sessions.home_away import HomeAway, jumping
 
 CENTRES = np.array([(0.25, 0.25), (0.75, 0.29), (0.29, 0.79)])
 HOME, WORK, WORKS, APART = 3 / 16, 1 / 6, 7 / 12, 1 / 5  # of the box: deviations, the middle of work, least distance
-MARGIN = 1 / 120
+MARGIN = 1 / 120  # of the box, around homes and other places
 WALK = 30.0  # minutes for the shorter side
-BLUR = 1 / 300
+BLUR = 1 / 300  # of the shorter side: the deviation of a position on each axis
 DAY = 1440.0  # minutes
 NIGHT = 6.0  # hours from midnight
 NEAR = (0.3, 0.5, 1.0, 2.0, 4.0)  # times the distance of neighbours: lengths of near jumps
-_OTHERS = 3  # places beside home and work
+_OTHERS = 3  # places other than home and work
 _TRIES = 100  # draws of a place of work far enough from home
 _ROUNDS = 40  # of expectation maximization
 
@@ -81,7 +73,7 @@ class Trajectories(FrozenRecord):
 
 @validate_call
 def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: int, late: float = 0.0) -> Trajectories:
-    """Draw synthetic days; one seed draws the same people and days at every number of ticks.
+    """Draw synthetic days. One seed draws the same people and days at every number of ticks.
 
     Parameters
     ----------
@@ -90,8 +82,7 @@ def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: 
     people, days, ticks, seed : int
         How many; ticks of a day; of the draws.
     late : float
-        The standard deviation in minutes that is added to every departure, for people that the public model does not
-        describe.
+        Standard deviation in minutes of an added delay, for people whom the public model does not describe.
 
     Returns
     -------
@@ -111,12 +102,13 @@ def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: 
         raise InputError("must not be negative", field="late", value=late)
     if domain.dimension != 2:
         raise UnsuitableError("must have two axes", field="domain", value=domain.dimension)
+    # Two generators: positions are blurred by the second, so that the number of ticks does not change people or days.
     low, box = _box(domain)
     rng, fine = (np.random.default_rng(child) for child in np.random.SeedSequence([seed, people, days]).spawn(2))
     home, work, others = _people(people, box, rng)
     when, where = _legs(home, work, others, days, box, late, rng)
-    at = (np.arange(ticks) + 0.5) / ticks * DAY
-    points = _positions(when, where, at) + fine.normal(0, BLUR * box.min(), (people, days, ticks, 2))
+    minutes = (np.arange(ticks) + 0.5) / ticks * DAY
+    points = _positions(when, where, minutes) + fine.normal(0, BLUR * box.min(), (people, days, ticks, 2))
     _, places = cKDTree(domain.points).query(points.reshape(-1, 2) + low)
     return Trajectories(domain=domain, places=places.reshape(people, days, ticks).astype(np.int64), homes=home + low)
 
@@ -124,16 +116,19 @@ def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: 
 def _box(domain: Domain) -> tuple[Vector, Vector]:
     half = np.asarray(domain.cell) / 2 if domain.cell is not None else np.zeros(2)
     low, high = domain.points.min(axis=0) - half, domain.points.max(axis=0) + half
+    # A line of places has a box of width 0, by which shares of a side would be divided.
     sides = high - low
     return low, np.maximum(sides, sides.max() / 1000)
 
 
 def _people(people: int, box: Vector, rng: np.random.Generator) -> tuple[Points, Points, Stack]:
     """Homes (people, 2), places of work (people, 2) and other places (people, 3, 2)."""
+    # Homes lie around one of three centres, work around a point of its own, both normal and clipped to the box.
     inside = MARGIN * box, (1 - MARGIN) * box
     home = np.clip(
         box * (CENTRES[rng.integers(len(CENTRES), size=people)] + HOME * rng.normal(size=(people, 2))), *inside
     )
+    # Work is drawn again until it is far enough from home; in a narrow box the last draw stands.
     work = home.copy()
     for _ in range(_TRIES):
         near = np.linalg.norm(work - home, axis=1) < APART * box.min()
@@ -147,15 +142,17 @@ def _legs(
     home: Points, work: Points, others: Stack, days: int, box: Vector, late: float, rng: np.random.Generator
 ) -> tuple[Stack, Floats]:
     """Times (people, days, 6) of three departures and arrivals, and places (people, days, 4, 2) of the four stays."""
+    # Home, work or home, another place or home, home: on free days the first leg leads nowhere.
     shape = (len(home), days)
     free = np.broadcast_to(np.arange(days) % 7 >= 5, shape)
     out = rng.random(shape) < np.where(free, 0.8, 0.5)
-    chosen = others[np.arange(len(home))[:, None], rng.integers(_OTHERS, size=shape)]
+    visited = others[np.arange(len(home))[:, None], rng.integers(_OTHERS, size=shape)]
     homes = np.broadcast_to(home[:, None], (*shape, 2))
     first = np.where(free[..., None], homes, work[:, None])
-    second = np.where(out[..., None], chosen, homes)
+    second = np.where(out[..., None], visited, homes)
     where = np.stack([homes, first, second, homes], axis=2)
     away = np.linalg.norm(np.diff(where, axis=2), axis=-1) / box.min() * WALK
+    # Minutes: from home at 8:00 and from work at 17:00 on working days, from home at 11:00 on free ones.
     noise = rng.normal(size=(*shape, 2))
     spread = np.where(free[..., None], [[15.0, 30.0]], [[15.0, 20.0]])
     leave = np.stack([np.full(shape, 480.0), np.where(free, 660.0, 1020.0)], axis=-1) + spread * noise
@@ -163,6 +160,7 @@ def _legs(
     when = np.empty((*shape, 6))
     when[..., 0] = leave[..., 0]
     when[..., 1] = when[..., 0] + away[..., 0]
+    # Nobody leaves work before the arrival there.
     when[..., 2] = np.maximum(leave[..., 1], when[..., 1])
     when[..., 3] = when[..., 2] + away[..., 1]
     when[..., 4] = when[..., 3] + np.where(out, rng.uniform(90, 180, shape), 0.0)
@@ -170,23 +168,24 @@ def _legs(
     return when, where
 
 
-def _positions(when: Stack, where: Floats, at: Vector) -> Floats:
-    """Points (people, days, ticks, 2) at minutes `at` (ticks,)."""
-    points = np.repeat(where[:, :, :1], len(at), axis=2)
+def _positions(when: Stack, where: Floats, minutes: Vector) -> Floats:
+    """Points (people, days, ticks, 2) at `minutes` (ticks,) of the day."""
+    # Each leg adds the share of its way that is walked by then: 0 before it, all of it after.
+    points = np.repeat(where[:, :, :1], len(minutes), axis=2)
     for k in range(3):
         start, end = when[..., 2 * k, None], when[..., 2 * k + 1, None]
-        share = np.clip((at - start) / np.maximum(end - start, 1e-9), 0.0, 1.0)[..., None]
+        share = np.clip((minutes - start) / np.maximum(end - start, 1e-9), 0.0, 1.0)[..., None]
         points += share * (where[:, :, k + 1] - where[:, :, k])[:, :, None]
     return points
 
 
 @validate_call
-def fit_home_away(seen: Trajectories) -> HomeAway:
-    """The model of everybody whose days are given.
+def fit_home_away(days: Trajectories) -> HomeAway:
+    """Fit one public model to the days of many people.
 
     Parameters
     ----------
-    seen : Trajectories
+    days : Trajectories
         Days of people.
 
     Returns
@@ -200,7 +199,7 @@ def fit_home_away(seen: Trajectories) -> HomeAway:
     >>> md.sessions.fit_home_away(days).ticks
     24
     """
-    domain, places, n, ticks = seen.domain, seen.places, seen.domain.size, seen.ticks
+    domain, places, n, ticks = days.domain, days.places, days.domain.size, days.ticks
     distances = domain.euclidean_to(domain)
     homes = night_places(places, n)
     trace = places.reshape(len(places), -1)
@@ -208,15 +207,19 @@ def fit_home_away(seen: Trajectories) -> HomeAway:
     tick = np.broadcast_to(np.arange(1, trace.shape[1]) % ticks, trace[:, 1:].shape)
     was, now, moved = housed[:, :-1], housed[:, 1:], trace[:, 1:] != trace[:, :-1]
 
-    def rate(event: MaskMatrix, of: MaskMatrix) -> Vector:
-        return (np.bincount(tick[event & of], minlength=ticks) + 0.2) / (np.bincount(tick[of], minlength=ticks) + 2)
+    # Shares by tick of the day, with 0.2 events in 2 further cases: no rate is 0 or 1, however few the days.
+    def rate(event: MaskMatrix, cases: MaskMatrix) -> Vector:
+        counted = np.bincount(tick[event & cases], minlength=ticks) + 0.2
+        return counted / (np.bincount(tick[cases], minlength=ticks) + 2)
 
+    # Moves that do not lead home. The length of near ones is the likeliest of `NEAR`.
     jumps = moved & ~now
     origin, target, when = trace[:, :-1][jumps], trace[:, 1:][jumps], tick[jumps]
     neighbour = float(np.median(np.where(distances > 0, distances, np.inf).min(axis=1)))
     _, near, mix, popularity = max(
         (_mixture(origin, target, when, ticks, distances, near * neighbour) for near in NEAR), key=lambda fit: fit[0]
     )
+    # Few homes are observed: each also counts for the places around it.
     lived = (np.bincount(homes, minlength=n) + 0.2) @ np.exp(-distances / neighbour)
     where = np.bincount(trace.ravel(), minlength=n) + 1.0
     return HomeAway(
@@ -232,14 +235,14 @@ def fit_home_away(seen: Trajectories) -> HomeAway:
 
 
 def nights(ticks: int) -> Mask:
-    """Which ticks (T,) of a day are of the night; the first one at least."""
+    """True for the ticks (T,) of a day that are of the night, the first one at least."""
     return (np.arange(ticks) + 0.5) * 24 < max(NIGHT * ticks, 24)
 
 
 def night_places(places: IntegerStack, size: int) -> Indices:
-    """For places (people, days, T) the most frequent one (people,) of the nights."""
+    """The most frequent place (people,) at night, for places (people, days, T)."""
     dark = places[..., nights(places.shape[-1])].reshape(len(places), -1)
-    return np.array([np.bincount(own, minlength=size).argmax() for own in dark])
+    return np.array([np.bincount(night, minlength=size).argmax() for night in dark])
 
 
 def _mixture(
@@ -250,12 +253,14 @@ def _mixture(
     distances: Matrix,
     near: float,
 ) -> tuple[float, float, Vector, Vector]:
-    """Mean log-likelihood of the moves, near, and the mixture (T,) and popularity (n,) that were found for it."""
+    """Mean log-likelihood of the moves, near, and the mixture (T,) and popularity (n,) fitted to it."""
     size = len(distances)
     close = jumping(np.exp(-distances / near))[origin, target]
     mix: AnyArray = np.full(ticks, 0.5)
     popularity: AnyArray = np.bincount(target, minlength=size) + 1.0
     likely: AnyArray = np.zeros(len(origin))
+    # Expectation maximization of (1) of home_away.py: `share` is the probability that a move was one by popularity.
+    # Half an observation a tick and place is added, so that nothing is divided by 0.
     for _ in range(_ROUNDS):
         far = popularity[target] / (popularity.sum() - popularity[origin])
         likely = mix[when] * far + (1 - mix[when]) * close

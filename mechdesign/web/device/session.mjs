@@ -240,7 +240,7 @@ export async function openSession(options = {}) {
   }
   const [above, below] = fraction(worst[window]);
   if (above * limit[1] > limit[0] * below) {
-    throw new ReportError("option", `limit is too small for what the rule can pay in a window: ${worst[window]}`);
+    throw new ReportError("option", `limit is too small for the largest cost of the rule in a window: ${worst[window]}`);
   }
   const key = options.key ?? `mechdesign-session-${ledger.slice(0, 16)}`;
   return new Session(read, { storage, key, limit, window, bits, now, minutes }).begin();
