@@ -1,9 +1,9 @@
-"""A factored design on a cluster of processes, one of which is killed on the way: the same bits as on threads.
+"""Solve one factored design on threads and on a cluster that loses a process, and compare the bits.
 
 python scripts/cluster.py [--cells 60] [--rounds 8] [--workers 2]
 
-Prints seconds, blocks that were begun twice, and whether every bit is that of the local run. Needs dask.distributed:
-pip install 'mechdesign[distributed]'.
+Prints the seconds of each run, the number of tasks that ran twice, and whether the results are bit-identical. Needs
+dask.distributed: pip install 'mechdesign[distributed]'.
 """
 
 import argparse
@@ -18,44 +18,49 @@ from distributed.diagnostics.plugin import SchedulerPlugin
 import mechdesign as md
 
 
-class Begun(SchedulerPlugin, Counter[str]):
-    """How often each task was given to a worker."""
+class TaskStarts(SchedulerPlugin, Counter[str]):
+    """Counts how often each task starts on a worker."""
 
     def transition(self, key, start, finish, *_, **__):  # type: ignore[no-untyped-def]
-        """Called by the scheduler for every change of a task."""
+        """Count a start; the scheduler calls this for every change of a task."""
         self[key] += finish == "processing"
 
 
 def main() -> None:
-    """Solve on threads, then on a cluster that loses a worker, and compare."""
+    """Solve on threads, on a cluster, and on a cluster that loses a worker; compare the last with the first."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--workers", type=int, default=2)
-    given = parser.parse_args()
-    program, begun, told = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=given.cells)), Begun(), []
+    options = parser.parse_args()
+    program = md.EikonalWeights(problem=md.load_problem("philadelphia", cells=options.cells))
+    starts, progress = TaskStarts(), []
 
-    def solved(where: str, scheduler=None, on_progress=None):  # type: ignore[no-untyped-def]
+    def solve_and_print(place: str, scheduler=None, on_progress=None):  # type: ignore[no-untyped-def]
         started = time.monotonic()
-        options = md.factored.FactoredOptions(rounds=given.rounds, scheduler=scheduler)
-        mechanism = md.solve(program, method="factored", options=options, on_progress=on_progress)
-        print(f"{where}: {time.monotonic() - started:.1f} s, sha256 {mechanism.attrs['sha256'][:16]}")
+        factored = md.factored.FactoredOptions(rounds=options.rounds, scheduler=scheduler)
+        mechanism = md.solve(program, method="factored", options=factored, on_progress=on_progress)
+        print(f"{place}: {time.monotonic() - started:.1f} s, sha256 {mechanism.attrs['sha256'][:16]}")
         return mechanism.attrs["sha256"]
 
-    def kill(state: object) -> None:
-        told.append(state)
-        if len(told) == 3:
-            os.kill(process, signal.SIGKILL)
+    def kill_at_third_progress(state: object) -> None:
+        progress.append(state)
+        if len(progress) == 3:
+            os.kill(worker, signal.SIGKILL)
 
-    local = solved("threads")
-    with LocalCluster(given.workers, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as cluster:
+    local = solve_and_print("threads")
+    with LocalCluster(options.workers, threads_per_worker=1, dashboard_address=":0", silence_logs=60) as cluster:
         with Client(cluster, set_as_default=False) as client:
-            process = next(iter(client.run(os.getpid).values()))
-        solved(f"{given.workers} processes", scheduler=cluster.scheduler_address)
-        cluster.scheduler.add_plugin(begun)
-        found = solved("the same, one killed", scheduler=cluster.scheduler_address, on_progress=kill)
-    print(f"tasks begun again: {sum(begun.values()) - len(begun)} of {len(begun)}")
-    print("every bit is that of the local run" if found == local else "THE BITS DIFFER")
+            worker = next(iter(client.run(os.getpid).values()))
+        solve_and_print(f"{options.workers} processes", scheduler=cluster.scheduler_address)
+        cluster.scheduler.add_plugin(starts)
+        restarted = solve_and_print(
+            f"{options.workers} processes, one killed",
+            scheduler=cluster.scheduler_address,
+            on_progress=kill_at_third_progress,
+        )
+    print(f"tasks that ran twice: {sum(starts.values()) - len(starts)} of {len(starts)}")
+    print("the results are bit-identical" if restarted == local else "THE BITS DIFFER")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,8 @@
-"""Laplacian(log eps) <= eps^2 against the exact solution: where does Algorithm 1 of Koufogiannis & Pappas 2016 have
-weights w >= 0.
+"""Compare the condition Laplacian(log eps) <= eps^2 for weights w >= 0 of Algorithm 1 with exact weights.
 
 python scripts/curvature_rule.py [--cells 50]
 
-The paper leaves the condition open. Here K w = 1 is solved exactly on smooth, sharp and real maps.
+Koufogiannis & Pappas 2016 leave the condition open. Here K w = 1 is solved exactly on smooth, sharp and real maps.
 """
 
 import argparse
@@ -16,12 +15,16 @@ from rich.table import Column, Table
 
 import mechdesign as md
 
-NAMES = "eps h", "negative", "rings", "border", "found", "predicted", "common", "correlation", "slope"
+HEADINGS = (
+    "eps h, nats", "negative", "rings", "border", "inside", "predicted", "both", "correlation", "slope"
+)  # fmt: skip
 READING = (
-    "border: negatives in the rings within a nat of it: flat maps have none deeper from eps h = 0.15 up.",
-    "found: negative inside; predicted: positive excess inside; slope: solved on local weights, low where eps h > 1.",
-    "Philadelphia is bilinear: between its kinks Laplacian(log eps) = -|grad log eps|^2, so that only kinks are named, "
-    "where second differences grow as 1 / h. At 100 units the rule names",
+    "negative: cells with w < 0. border: those in the rings within a nat of the border. On flat maps all are there if "
+    "eps h >= 0.15.",
+    "inside: negative cells elsewhere. predicted: cells elsewhere where the condition fails. both: cells in both.",
+    "slope: of exact weights against local weights. It is low where eps h > 1.",
+    "Philadelphia is bilinear: between its kinks Laplacian(log eps) = -|grad log eps|^2. So it fails at kinks "
+    "only, where second differences grow as 1 / h. At 100 units the condition fails at",
 )
 
 
@@ -35,25 +38,26 @@ def hill(cells: int, steepness: float) -> md.DesignProblem:
 
 
 def main() -> None:
-    """Solve, count and compare."""
+    """Solve each map, count negative weights and predictions, print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=50)
     cells, read = parser.parse_args().cells, partial(md.load_problem, "philadelphia", stencil=16)
     maps = {"smooth hill": hill(cells, 0.5), "sharp hill": hill(cells, 2.0)}
     maps |= {f"Philadelphia, {side}": read(cells=cells, extent=side) for side in (100, 50, 25)}
-    table = Table("map", *(Column(name, justify="right") for name in NAMES), box=SIMPLE_HEAD)
+    table = Table("map", *(Column(name, justify="right") for name in HEADINGS), box=SIMPLE_HEAD)
     for name, problem in maps.items():
-        made, steps = md.diagnosis(problem), problem.metric.level_at(problem.domain) * problem.domain.cell[0]
-        inside = made.isel(secret=np.flatnonzero(made["ring"] >= made.attrs["border_rings"]))
-        found, predicted = inside["negative"] == 1, inside["predicted"] == 1
-        counts = [int(x.sum()) for x in (made["negative"], found, predicted, found & predicted)]
-        row = f"{steps.min():.2f} to {steps.max():.2f}", counts[0], made.attrs["border_rings"], counts[0] - counts[1]
+        diagnosis, steps = md.diagnosis(problem), problem.metric.level_at(problem.domain) * problem.domain.cell[0]
+        inside = diagnosis.isel(secret=np.flatnonzero(diagnosis["ring"] >= diagnosis.attrs["border_rings"]))
+        negative, predicted = inside["negative"] == 1, inside["predicted"] == 1
+        counts = [int(x.sum()) for x in (diagnosis["negative"], negative, predicted, negative & predicted)]
+        rings = diagnosis.attrs["border_rings"]
+        row = f"{steps.min():.2f} to {steps.max():.2f}", counts[0], rings, counts[0] - counts[1]
         pair = inside["local_weight"], inside["weight"]
-        close = f"{np.corrcoef(*pair)[0, 1]:.3f}", f"{np.polyfit(*pair, 1)[0]:.3f}"
-        table.add_row(name, *map(str, (*row, *counts[1:], *close)))
+        fit = f"{np.corrcoef(*pair)[0, 1]:.3f}", f"{np.polyfit(*pair, 1)[0]:.3f}"
+        table.add_row(name, *map(str, (*row, *counts[1:], *fit)))
     finer = [(k, md.diagnosis(read(cells=k))) for k in (100, 200, 400)]
-    named = ", ".join(f"{made.attrs['cells_with_excess']} of {k} x {k} cells" for k, made in finer)
-    Console(width=118).print(table, *(f"- {line}" for line in READING), f"  {named}.", sep="\n")
+    failures = ", ".join(f"{diagnosis.attrs['cells_with_excess']} of {k} x {k} cells" for k, diagnosis in finer)
+    Console(width=118).print(table, *(f"- {line}" for line in READING), f"  {failures}.", sep="\n")
 
 
 if __name__ == "__main__":

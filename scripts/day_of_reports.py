@@ -1,21 +1,21 @@
-"""A day of reports at one certified total: how far off sessions and their baselines are.
+"""Mean errors of sessions and of their baselines over a day, all at one certified total.
 
 python scripts/day_of_reports.py [--full] [--ticks 50] [--totals 3 10 30] [--seeds 3] [--late 0] [--states]
 
-Synthetic people on 12 x 12 cells of 200 m (sessions/study/synthetic.py), a session a day. The model is fitted,
-and parameters are chosen, on other people than those measured; all tables are certified. Totals are nats per 200 m and
-day. --late: minutes by which departures differ from the model's. --states: the gain of a table designed for each
-belief. The default is a short run of one seed; --full has three seeds of 30 people for 14 days.
+Synthetic people on 12 x 12 cells of 200 m (sessions/study/synthetic.py), one session a day. The model and the
+parameters are fitted to other people than those measured. All tables are certified. Totals are nats per 200 m and day.
+--late: minutes by which departures differ from the model's. --states: the gain of one table per belief. The default is
+a short run of one seed; --full has three seeds of 30 people for 14 days.
 
-* one place: the best before anything is known; costs nothing.
-* every tick: a report at each, at a T-th of the total; remapped: each replaced by the place of least expected distance
-  options that report alone; with the filter: as a session estimates.
-* predictive: the last report is repeated while a test with fresh Laplace noise at every tick says that it is still
-  near, and else a new one is drawn (K. Chatzikokolakis, C. Palamidessi, M. Stronati, "A predictive
-  differentially-private mechanism for mobility traces", PETS 2014); reports remapped as above. Where too little of the
-  day is left, the last report stays.
-* remembered: a place that was reported that day is answered with the same report, a further one pays. Its total is a
-  claim about traces with the same pattern of equal places only; about others it says nothing.
+* one place: the best place under the prior, without any report; costs nothing.
+* every tick: one report per tick, each at a T-th of the total (T ticks a day). remapped: each report is replaced by the
+  place of smallest expected distance given that report alone. with the filter: estimates of a session.
+* predictive: a test with fresh Laplace noise at every tick decides whether the last report is still near. If not, a new
+  report is drawn, and remapped as above. When the rest of the total is too small, the last report stays. Source:
+  K. Chatzikokolakis, C. Palamidessi, M. Stronati, "A predictive differentially-private mechanism for mobility traces",
+  PETS 2014.
+* remembered: a place that was reported that day gets the same report again, at no cost. Its total is a claim about
+  traces with the same pattern of equal places only.
 """
 
 import argparse
@@ -43,7 +43,7 @@ from mechdesign.sessions.study.simulated import (
     split,
 )
 
-PUBLIC, OTHERS = 1_000, 1_001  # seeds of the people that the model and the parameters come from
+PUBLIC, OTHERS = 1_000, 1_001  # seeds of the people to whom the model and the parameters are fitted
 WITHIN = 200.0  # m
 Run = Callable[[NDArray[np.int64], np.random.Generator], SimulatedRun]
 
@@ -56,7 +56,7 @@ def one_place(setting: Setting, places: NDArray[np.int64], rng: np.random.Genera
 def every_tick(
     setting: Setting, total: float, remap: bool, places: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedRun:
-    """A report at every tick, of total / T nats each."""
+    """One report per tick, of total / T nats each."""
     cost = total / setting.ticks
     reports = draw(setting.table(cost)[places.ravel()], rng.random(places.size)).reshape(places.shape)
     return SimulatedRun(
@@ -73,29 +73,29 @@ def predictive(
     places: NDArray[np.int64],
     rng: np.random.Generator,
 ) -> SimulatedRun:
-    """Tests of `check` nats whether the last report is farther than `above`, in m, and reports of `cost` nats."""
+    """Tests of `check` nats (is the last report farther than `above` m?) and reports of `cost` nats."""
     people = len(places)
-    last, left = np.full(people, setting.constant), np.full(people, total)
+    last, remaining = np.full(people, setting.constant), np.full(people, total)
     estimates, nats = np.zeros_like(places), np.zeros(places.shape)
     table, best = setting.table(cost), targets(setting, cost)
     for tick, here in enumerate(places.T):
         if tick % setting.ticks == 0:
-            left[:] = total
-        tested = left >= check + cost
-        away = setting.distances[here, last] > above + rng.laplace(scale=setting.within / check, size=people)
-        fresh = tested & away
+            remaining[:] = total
+        is_tested = remaining >= check + cost
+        is_far = setting.distances[here, last] > above + rng.laplace(scale=setting.within / check, size=people)
+        fresh = is_tested & is_far
         if fresh.any():
             last[fresh] = best[draw(table[here[fresh]], rng.random(fresh.sum()))]
-        nats[:, tick] = tested * check + fresh * cost
-        left -= nats[:, tick]
+        nats[:, tick] = is_tested * check + fresh * cost
+        remaining -= nats[:, tick]
         estimates[:, tick] = last
     return SimulatedRun(estimates=estimates, nats=nats)
 
 
-def remembered(
+def repeat_by_place(
     setting: Setting, total: float, count: int, places: NDArray[np.int64], rng: np.random.Generator
 ) -> SimulatedRun:
-    """Reports of total / count nats for the first `count` places of every day; from further places the last report."""
+    """Reports of total / count nats for the first `count` places of every day; then the last report again."""
     everyone, cost = np.arange(len(places)), total / count
     drawn = targets(setting, cost)[draw(setting.table(cost)[places.ravel()], rng.random(places.size))].reshape(
         places.shape
@@ -115,13 +115,13 @@ def remembered(
 
 
 def targets(setting: Setting, cost: float) -> NDArray[np.int64]:
-    """For every report of a table the place of least expected distance under the model's places away from home."""
+    """For every report the place of smallest expected distance, if people are away from home as in the model."""
     joint = np.asarray(setting.model.away)[:, None] * setting.table(cost)
     return (setting.distances @ joint).argmin(axis=0)
 
 
 def best(setting: Setting, places: NDArray[np.int64], runs: Iterable[Run]) -> Run:
-    """The one of least error for these traces; all with the same random numbers."""
+    """The run of smallest error for these traces; all have the same random numbers."""
     return min(runs, key=lambda run: mean_error(setting, places, run(places, np.random.default_rng(1))))
 
 
@@ -151,12 +151,12 @@ def contenders(setting: Setting, other: NDArray[np.int64], total: float) -> dict
         "predictive (2014)": best(setting, other, tests),
         "clock rule": lambda places, rng: sessions(setting, places, [clock], rng)[0],
         "risk rule": lambda places, rng: sessions(setting, places, [risk], rng)[0],
-        "remembered (other claim)": best(setting, other, (partial(remembered, setting, total, k) for k in COUNTS)),
+        "remembered (other claim)": best(setting, other, (partial(repeat_by_place, setting, total, k) for k in COUNTS)),
     }
 
 
-def measured(options: argparse.Namespace, ticks: int) -> Iterator[tuple[float, str, int, float]]:
-    """Total, name, seed and mean error in m."""
+def measure(options: argparse.Namespace, ticks: int) -> Iterator[tuple[float, str, int, float]]:
+    """Yield total in nats, name, seed and mean error in m."""
     others, people, days = (60, 30, 14) if options.full else (12, 10, 7)
     domain = md.Domain.grid((12, 12), cell=200.0, unit="m")
     synthetic_days = partial(md.sessions.synthetic_days, domain, ticks=ticks)
@@ -175,7 +175,7 @@ def measured(options: argparse.Namespace, ticks: int) -> Iterator[tuple[float, s
 
 
 def states(beliefs: int = 6) -> Iterator[tuple[float, float, float, float]]:
-    """Nats, then for some beliefs of sessions the error in m of one table for all and of one for each, and the gain."""
+    """Yield for each nats and belief: the error in m of one table for all beliefs, of one per belief, the gain in %."""
     domain = md.Domain.grid((6, 6), cell=200.0, unit="m")
     model = md.sessions.fit_home_away(md.sessions.synthetic_days(domain, people=200, days=14, ticks=50, seed=PUBLIC))
     setting = Setting(domain=domain, model=model, within=WITHIN)
@@ -187,14 +187,14 @@ def states(beliefs: int = 6) -> Iterator[tuple[float, float, float, float]]:
         if tick in (0, 10):
             table = setting.table(0.5)
             belief = chain.update(belief, table[:, draw(table[traces[:, tick]], rng.random(beliefs))].T)
-    for nats, each in product((0.3, 0.5, 1.0, 1.5), chain.places(belief)):
-        own = md.sessions.state_table(domain, each, nats, within=WITHIN)
-        usual, other = (md.sessions.loss_after(table, each, domain) for table in (setting.mechanism(nats), own))
-        yield nats, usual, other, 100 * (1 - other / usual)
+    for nats, places in product((0.3, 0.5, 1.0, 1.5), chain.places(belief)):
+        tables = setting.mechanism(nats), md.sessions.state_table(domain, places, nats, within=WITHIN)
+        common, specific = (md.sessions.loss_after(table, places, domain) for table in tables)
+        yield nats, common, specific, 100 * (1 - specific / common)
 
 
 def main() -> None:
-    """Choose, measure and print."""
+    """Choose parameters, measure and print the mean errors."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--ticks", type=int, nargs="+", default=[50])
@@ -204,12 +204,12 @@ def main() -> None:
     parser.add_argument("--states", action="store_true")
     options = parser.parse_args()
     if options.states:
-        table = pd.DataFrame(states(), columns=["nats", "one table, m", "one for each belief, m", "gain, %"])
+        table = pd.DataFrame(states(), columns=["nats", "one table, m", "one per belief, m", "gain, %"])
         print(table.groupby("nats").mean().to_string(float_format="{:.1f}".format))
         return
     for ticks in options.ticks:
         started = time.process_time()
-        table = pd.DataFrame(measured(options, ticks), columns=["nats", "mechanism", "seed", "error"])
+        table = pd.DataFrame(measure(options, ticks), columns=["nats", "mechanism", "seed", "error"])
         means = table.pivot_table(index="mechanism", columns=["nats", "seed"], values="error", sort=False)
         print(f"mean error, m, {ticks} ticks a day\n{means.to_string(float_format='{:.0f}'.format)}")
         print(means.T.groupby(level="nats").mean().T.to_string(float_format="{:.0f}".format))

@@ -1,4 +1,4 @@
-r"""Mix eikonal kernels of small source sets at the least expected loss, and compare with the optimal program.
+r"""Mix eikonal kernels of small source sets at minimum expected loss, and compare with the optimal program.
 
 python scripts/dictionary.py [--problem flat] [--cells 10] [--epsilon 0.5]
 
@@ -7,9 +7,11 @@ python scripts/dictionary.py [--problem flat] [--cells 10] [--epsilon 0.5]
     subject to  sum_S w(S) e^{-f_S(u)} = 1                      for every secret u
     then        P(y|u) = sum over S with y(S) = y of w(S) e^{-f_S(u)}
 
-f_S(u) = min over s in S of d(u, s) solves |grad f_S| = eps with f_S = 0 on S.
-y(S) is the Bayes report of the kernel, the y with the least sum_u prior(u) e^{-f_S(u)} l(u, y): every kernel has one
-column.
+    f_S(u) = min over s in S of d(u, s)
+    y(S) = the y that minimises sum_u prior(u) e^{-f_S(u)} l(u, y)
+
+f_S solves |grad f_S| = eps with f_S = 0 on S. Every kernel has one column, that of its Bayes report y(S).
+
 Source: Koufogiannis & Pappas 2016, Algorithm 1 with several kernels per place. The program chooses the boundary
 conditions, which the paper leaves open.
 Known: e^{-f_S} is the maximum of e^{-d(u, s)}, s in S. So every mixture is private, and its value is at least that of
@@ -90,23 +92,23 @@ def solve_dictionary(program: Dictionary, targets: md.extend.Targets) -> md.exte
     if solution.x is None:
         message = f"no weights w >= 0 of {len(program.sets)} kernels sum to 1 at every secret: add the whole domain"
         raise md.errors.InfeasibleError(message, field="sources")
-    own = np.exp(-problem.distances) if problem.reports is problem.domain else None
+    kernels = np.exp(-problem.distances) if problem.reports is problem.domain else None
     table = program.table(np.maximum(solution.x, 0.0))
-    return md.extend.SolveResult(mass=md.extend.repair(table, problem.edges, problem.weighted_loss, own))
+    return md.extend.SolveResult(mass=md.extend.repair(table, problem.edges, problem.weighted_loss, kernels))
 
 
 ENTRY = md.extend.ProgramSpec(program=Dictionary, solve=solve_dictionary, closes_gap=False)
 
 
 def main() -> None:
-    """Print the losses of the dictionary, of eikonal weights and of the optimum."""
+    """Print the expected losses of the dictionary, of eikonal weights and of the optimum."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problem", default="flat")
     parser.add_argument("--cells", type=int, default=10)
     parser.add_argument("--epsilon", type=float, default=0.5, help="nats per cell")
-    given = parser.parse_args()
+    options = parser.parse_args()
     md.extend.SOLVERS[Dictionary.name] = ENTRY
-    problem = md.load_problem(given.problem, cells=given.cells, epsilon=given.epsilon)
+    problem = md.load_problem(options.problem, cells=options.cells, epsilon=options.epsilon)
     for program in (Dictionary(problem), md.EikonalWeights(problem), md.Optimal(problem)):
         print(f"{program.name:10} loss {md.solve(program).attrs['expected_loss']:.4g}")
 

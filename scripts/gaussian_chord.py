@@ -28,53 +28,54 @@ Array = NDArray[np.float64]
 
 _SERIES = 0.5  # |x| under which E2 is summed as a series: the subtraction would cost two digits or more
 _TERMS = [1 / math.factorial(k + 2) for k in range(16)]
-_HALVINGS = 64  # of a bracket no wider than its smallest root calls for
+_HALVINGS = 64  # of a bracket: to the last digit of a double
 _FAR = 1e8  # beyond, v < 1e-8 and kappa(a) = 1 / a in double precision
-_EDGE = 8.0  # -x up to which turning points of the slope are looked for: both lie between 0 and 4
+_EDGE = 8.0  # turning points of the slope are searched for x in [-8, 0]: both lie in [-4, 0]
 
 
-def divided(x: Array) -> Array:
+def exp_quotient(x: Array) -> Array:
     """E1(x) = (e^x - 1) / x, 1 at 0."""
     safe = np.where(x == 0, 1.0, x)
     return np.where(x == 0, 1.0, np.expm1(safe) / safe)
 
 
-def divided_twice(x: Array) -> Array:
+def second_exp_quotient(x: Array) -> Array:
     """E2(x) = (e^x - 1 - x) / x^2, 1/2 at 0."""
-    small = np.abs(x) < _SERIES
-    near, far = np.where(small, x, 0.0), np.where(small, 1.0, x)
-    series = np.zeros_like(near)
+    is_small = np.abs(x) < _SERIES
+    small, large = np.where(is_small, x, 0.0), np.where(is_small, 1.0, x)
+    series = np.zeros_like(small)
     for term in reversed(_TERMS):
-        series = series * near + term
-    return np.where(small, series, (np.expm1(far) - far) / far**2)
+        series = series * small + term
+    return np.where(is_small, series, (np.expm1(large) - large) / large**2)
 
 
 def curve(x: Array) -> tuple[Array, Array, Array]:
     """a, the end v of its steepest chord, and the slope of ln kappa at a, for the parameter x."""
-    middle = 1 / np.sqrt(2 * divided_twice(x))
+    middle = 1 / np.sqrt(2 * second_exp_quotient(x))
     half = x / (2 * middle)
-    slope = middle * (divided_twice(x) - divided_twice(-x)) / divided(-x)
+    slope = middle * (second_exp_quotient(x) - second_exp_quotient(-x)) / exp_quotient(-x)
     return middle - half, middle + half, slope
 
 
 def tangent(a: Array) -> Array:
     """The end v of the steepest chord from a >= 0, by bisection along the curve. Cost: 64 steps on the array."""
-    at = np.minimum(a, _FAR)
-    low, high = np.where(at < 1, 0.0, -(at**2) / 2), np.where(at < 1, _origin(), 0.0)
+    start = np.minimum(a, _FAR)
+    low, high = np.where(start < 1, 0.0, -(start**2) / 2), np.where(start < 1, _origin(), 0.0)
     for _ in range(_HALVINGS):
         x = (low + high) / 2
-        middle = 1 / np.sqrt(2 * divided_twice(x))
-        right = middle - x / (2 * middle) > at
-        low, high = np.where(right, x, low), np.where(right, high, x)
+        middle = 1 / np.sqrt(2 * second_exp_quotient(x))
+        # a falls in x, so a point beyond `start` raises the lower end.
+        is_beyond = middle - x / (2 * middle) > start
+        low, high = np.where(is_beyond, x, low), np.where(is_beyond, high, x)
     x = (low + high) / 2
-    return np.maximum(at + x * np.sqrt(2 * divided_twice(x)), 0.0)
+    return np.maximum(start + x * np.sqrt(2 * second_exp_quotient(x)), 0.0)
 
 
 def chord(a: Array, v: Array) -> Array:
     """|phi(a) - phi(v)| / |a - v| without cancellation; u phi(u) where both are u."""
     middle = (a + v) / 2
     x = (v - a) * middle
-    return np.exp(-(np.minimum(a, v) ** 2) / 2) * middle * divided(-np.abs(x))
+    return np.exp(-(np.minimum(a, v) ** 2) / 2) * middle * exp_quotient(-np.abs(x))
 
 
 def steepest(a: Array) -> Array:
@@ -114,8 +115,10 @@ def _origin() -> float:
 
 @cache
 def _turn(name: str) -> float:
-    """The parameter x < 0 up to which a crossing is a maximum: for exponential growth where -(ln kappa)' is largest
-    (a = 2.52847), for linear growth where a - 1 / (ln kappa)' is least (a = 2.09972).
+    """The parameter x < 0 up to which a crossing is a maximum.
+
+    For exponential growth -(ln kappa)' is largest there (a = 2.52847), for linear growth a - 1 / (ln kappa)' is
+    smallest (a = 2.09972).
     """
     from scipy.optimize import minimize_scalar
 

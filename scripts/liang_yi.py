@@ -11,19 +11,19 @@ python scripts/liang_yi.py answer [--thresholds 10000 100000 500000]            
 | smooth_tight | the same with the eta of the joint form | smaller by 5 / 3 |
 | lipschitz | f(x) + (K / eps) Lap(1), K the global constant | variance 2 (K / eps)^2 / n, no bias |
 | ldp | f(x) + Lap(1) / (eps span) | variance 2 / (eps span)^2 / n, no bias |
-| input_perturbation | x + (planar) Laplace noise; f is asked afterwards | mean Var / n + bias^2, which stays |
+| input_perturbation | f(x + (planar) Laplace noise) | mean Var / n + bias^2; the bias does not fall with n |
 | noisy_distance | kernels: \|x - t\| + Lap(1) / eps | as input_perturbation |
 
 gamma = eps / 9 in both smooth methods. ldp is eps span nats for all pairs: stricter than the others beyond `span`, and
-laxer within. k queries cost k eps, except input_perturbation: one noisy secret answers all.
+less strict within. k queries cost k eps, except for input_perturbation: one noisy secret answers all.
 The paper simulates; the mean squared errors here are exact expectations over a population. They are relative to the
-soft truth f, with --hard to the rule that f softens (the text does not say which). T_3 has no fourth moment, so that
-simulated means converge slowly, and from below. Of several queries the mean is printed; times the queries it is the
-ASE of the paper. -o writes all sizes as CSV, --plot draws them.
+soft truth f, with --hard to the rule that f softens (the paper does not say which). T_3 has no fourth moment, so
+simulated means converge slowly, and from below. For several queries the mean is printed; multiplied by the number of
+queries it is the ASE of the paper. -o writes all sizes as CSV, --plot draws them.
 
-Without --data populations are synthetic. Incomes: ln x ~ N(mu, sigma^2) as the problem `income`, the fit of the
+Without --data, populations are synthetic. Incomes: ln x ~ N(mu, sigma^2) as in the problem `income`, the fit of the
 authors to Californian households of 2022. Debts: ln x ~ N(mu + ln 1.791, sigma^2), correlation 0.4. Places: four normal
-clouds over 60 km x 55 km, half of the places within 300 m or so of one of 150 spots; they imitate no city.
+clouds over 60 km x 55 km; half of the places are within about 300 m of one of 150 spots. They do not imitate a city.
 """
 
 import argparse
@@ -77,7 +77,7 @@ CLOUDS = (  # share of users, centre and standard deviations in m
 
 @dataclass(frozen=True, kw_only=True)
 class Query:
-    """f of secrets x, (n,) or (n, 2), with the constant K; `noisy` and `far` ask it of a noisy secret or distance."""
+    """f of secrets x, (n,) or (n, 2), with the constant K; `noisy` and `far` apply it to a noisy secret or distance."""
 
     soft: SoftQuery
     hard: Callable[[Array], Array]
@@ -94,25 +94,25 @@ class Query:
         return self.soft.smooth(x, gamma)
 
 
-def threshold(at: float, epsilon: float) -> Query:
+def threshold(position: float, epsilon: float) -> Query:
     """The share of secrets above a threshold."""
-    width = band_width(at, epsilon)
+    width = band_width(position, epsilon)
     return Query(
-        soft=Threshold(width, at=at),
-        hard=lambda x: (x > at).astype(float),
+        soft=Threshold(width, at=position),
+        hard=lambda x: (x > position).astype(float),
         constant=1 / width,
-        noisy=lambda x, level: input_perturbation.moments(x, at, level, width=width),
+        noisy=lambda x, level: input_perturbation.moments(x, position, level, width=width),
     )
 
 
-def two_way(at: tuple[float, float], epsilon: float) -> Query:
-    """The share of secrets with both coordinates above their thresholds; the hard rule is asked of noisy secrets."""
-    width = band_width(at, epsilon)
+def two_way(corner: tuple[float, float], epsilon: float) -> Query:
+    """The share of secrets with both coordinates above their thresholds; noisy secrets get the hard rule."""
+    width = band_width(corner, epsilon)
     return Query(
-        soft=TwoWay(width, at=at),
-        hard=lambda x: (x > np.asarray(at)).all(axis=1).astype(float),
+        soft=TwoWay(width, at=corner),
+        hard=lambda x: (x > np.asarray(corner)).all(axis=1).astype(float),
         constant=1 / width,
-        noisy=lambda x, level: (quadrant(level * (at - x)),) * 2,
+        noisy=lambda x, level: (quadrant(level * (corner - x)),) * 2,
     )
 
 
@@ -121,12 +121,12 @@ def kernel(centre: Array, width: float) -> Query:
     soft = Kernel(centre, width)
 
     def moments(law: Callable[[Array, float], Array]) -> Callable[[Array, float], Moments]:
-        def after(x: Array, level: float) -> Moments:
-            away = np.hypot(*(x - centre).T) / width
-            mean, square = (law(away * scale, level * width / scale) for scale in (1.0, math.sqrt(2)))
+        def noisy_moments(x: Array, level: float) -> Moments:
+            radius = np.hypot(*(x - centre).T) / width
+            mean, square = (law(radius * scale, level * width / scale) for scale in (1.0, math.sqrt(2)))
             return mean, square
 
-        return after
+        return noisy_moments
 
     return Query(
         soft=soft,
@@ -138,14 +138,13 @@ def kernel(centre: Array, width: float) -> Query:
 
 
 def quadrant(a: Array, nodes: int = 32) -> Array:
-    """P(Y_1 > a_1 and Y_2 > a_2) for planar Laplace noise Y at one nat per unit, a (n, 2).
+    """P(Y_1 > a_1 and Y_2 > a_2) for planar Laplace noise Y at one nat per unit, a (n, 2)."""
+    # For a >= 0: the mean over directions of P(|Y| > r) = (1 + r) e^-r, where r is the distance at which the ray enters
+    # the quadrant. Elsewhere by reflection.
 
-    For a >= 0: the mean over directions of P(|Y| > r), r the distance at which the ray enters, P(|Y| > r) =
-    (1 + r) e^-r. Elsewhere by reflection.
-    """
     node, weight = roots_legendre(nodes)
 
-    def swept(side: Array, low: Array | float) -> Array:
+    def sector(side: Array, low: Array | float) -> Array:
         """The share of directions from `low` to pi / 2 off the normal of a line at a distance, times P(|Y| > r)."""
         half = (math.pi / 2 - low) / 2
         r = side[:, None] / np.cos(math.pi / 2 - np.reshape(half, (-1, 1)) * (1 - node))
@@ -153,14 +152,15 @@ def quadrant(a: Array, nodes: int = 32) -> Array:
 
     def both(s: Array, t: Array) -> Array:
         corner = np.arctan2(t, s)
-        return swept(s, corner) + swept(t, math.pi / 2 - corner)
+        return sector(s, corner) + sector(t, math.pi / 2 - corner)
 
     s, t = np.abs(a.T)
     zero = np.zeros(len(a))
-    inside, first, second = both(s, t), 2 * both(s, zero), 2 * both(zero, t)  # P(Y_1 > s) = 2 P(Y_1 > s, Y_2 > 0)
-    left, below = a.T < 0
+    # P(Y_1 > s) = 2 P(Y_1 > s, Y_2 > 0)
+    inside, first, second = both(s, t), 2 * both(s, zero), 2 * both(zero, t)
+    is_left, is_below = a.T < 0
     return np.select(
-        [~left & ~below, left & ~below, ~left & below],
+        [~is_left & ~is_below, is_left & ~is_below, ~is_left & is_below],
         [inside, second - inside, first - inside],
         1 - first - second + inside,
     )
@@ -172,13 +172,13 @@ def kernel_of_noisy_place(v: Array, k: float) -> Array:
 
 
 @lru_cache(maxsize=8)
-def _noisy_place(k: float, reach: int) -> Callable[[Array], Array]:
-    """As a cubic spline over 0 to `reach`, to 1e-5; kernels more than 10 away are below e^-50."""
+def _noisy_place(k: float, farthest: int) -> Callable[[Array], Array]:
+    """A cubic spline over 0 to `farthest`, to 1e-5; kernels more than 10 away are below e^-50."""
     from scipy.interpolate import CubicSpline
     from scipy.special import i0e
 
     node, weight = roots_legendre(100)
-    knots = np.linspace(0, reach, 16 * reach + 1)[:, None]
+    knots = np.linspace(0, farthest, 16 * farthest + 1)[:, None]
     low = np.maximum(knots - 10, 0)
     half = (knots + 10 - low) / 2
     s = low + half * (node + 1)
@@ -200,29 +200,29 @@ def user_errors(query: Query, x: Array, epsilon: float, span: float) -> dict[str
     unbiased = np.zeros(len(x))
     etas = {"smooth": T3.eta(epsilon, epsilon * SHARE, False), "smooth_tight": T3.eta(epsilon, epsilon * SHARE, True)}
     scales = {"lipschitz": query.constant / epsilon, "ldp": 1 / (epsilon * span)}
-    sent = {name: (T3.variance * (smooth / eta) ** 2, unbiased) for name, eta in etas.items()}
-    sent |= {name: (unbiased + 2 * scale**2, unbiased) for name, scale in scales.items()}
+    moments = {name: (T3.variance * (smooth / eta) ** 2, unbiased) for name, eta in etas.items()}
+    moments |= {name: (unbiased + 2 * scale**2, unbiased) for name, scale in scales.items()}
     for name, law in (("input_perturbation", query.noisy), ("noisy_distance", query.far)):
         if law is not None:
             mean, square = law(x, epsilon)
-            sent[name] = square - mean**2, mean - f
-    return sent
+            moments[name] = square - mean**2, mean - f
+    return moments
 
 
 def errors(
     family: list[Query], x: Array, epsilon: float, span: float, sizes: list[int], *, hard: bool = False
 ) -> pd.DataFrame:
-    """Mean squared errors of the means of so many users, by size and method, averaged over the queries."""
+    """Mean squared errors of the means of `sizes` users, by size and method, averaged over the queries."""
     total = 0.0
     for query in family:
         shift = float(np.mean(query.values(x) - query.hard(x))) if hard else 0.0
-        own = {name: (v.mean(), b.mean() + shift) for name, (v, b) in user_errors(query, x, epsilon, span).items()}
-        total += pd.DataFrame({name: v / np.array(sizes) + b**2 for name, (v, b) in own.items()}, index=sizes)
+        figures = {name: (v.mean(), b.mean() + shift) for name, (v, b) in user_errors(query, x, epsilon, span).items()}
+        total += pd.DataFrame({name: v / np.array(sizes) + b**2 for name, (v, b) in figures.items()}, index=sizes)
     return total / len(family)
 
 
 def incomes(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
-    """All thresholds and levels of the paper."""
+    """Yield a title and a table for each threshold and level of the paper."""
     rng = np.random.default_rng(options.seed)
     if options.data is None:
         x = rng.lognormal(INCOME.MU, INCOME.SIGMA, options.users or 400_000)
@@ -231,15 +231,15 @@ def incomes(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
         records = records[~records[options.value].isin(NO_INCOME)]
         share = records[options.weight] / records[options.weight].sum()
         x = rng.choice(records[options.value].astype(float), options.users or 400_000, p=share)
-    for at, inverses in THRESHOLDS.items():
+    for level, inverses in THRESHOLDS.items():
         for inverse in inverses:
-            query, sizes = threshold(at, 1 / inverse), [400_000 * 2**k for k in range(5)]
+            query, sizes = threshold(level, 1 / inverse), [400_000 * 2**k for k in range(5)]
             table = errors([query], x, 1 / inverse, inverses[1], sizes, hard=options.hard)
-            yield f"T = {at:,}, 1/eps = {inverse:,} USD", table
+            yield f"T = {level:,}, 1/eps = {inverse:,} USD", table
 
 
 def debts(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Thresholds of income and debt on a coarser grid than that of the paper."""
+    """Yield a table per level, over thresholds of income and debt on a coarser grid than that of the paper."""
     first, second = np.random.default_rng(options.seed).standard_normal((2, options.users or 20_000))
     debt = math.log(1.791) + INCOME.SIGMA * (0.4 * first + math.sqrt(1 - 0.4**2) * second)
     x = np.exp(INCOME.MU + np.column_stack([INCOME.SIGMA * first, debt]))
@@ -250,13 +250,11 @@ def debts(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def places(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Kernels about a grid of centres over the box of the places, padded so that a cell is an integer number of
-    metres.
-    """
+    """Yield a table per level and bandwidth, over kernels about a grid of centres."""
     x = clouds(options.users or 10_000, options.seed)
     if options.data is not None:
-        read = projected(options.data, options.projection)
-        x = read[np.random.default_rng(options.seed).integers(len(read), size=len(x))]
+        data = projected(options.data, options.projection)
+        x = data[np.random.default_rng(options.seed).integers(len(data), size=len(x))]
     centres, diagonal = kernel_grid(x, options.every)
     for inverse, cells in KERNELS:
         width = math.floor(cells * diagonal)
@@ -272,20 +270,20 @@ def clouds(n: int, seed: int) -> Array:
     rng, spots = np.random.default_rng(seed), 150
     share, middle, spread = (np.array(column) for column in zip(*CLOUDS, strict=True))
     cloud = rng.choice(len(CLOUDS), n + spots, p=share)
-    at = middle[cloud] + spread[cloud] * truncnorm.ppf(rng.uniform(size=(n + spots, 2)), -3.0, 3.0)
-    near = at[rng.integers(spots, size=n)] + 300.0 * rng.standard_normal((n, 2))
-    return np.where(rng.uniform(size=(n, 1)) < 0.5, near, at[spots:])
+    centres = middle[cloud] + spread[cloud] * truncnorm.ppf(rng.uniform(size=(n + spots, 2)), -3.0, 3.0)
+    near_spots = centres[rng.integers(spots, size=n)] + 300.0 * rng.standard_normal((n, 2))
+    return np.where(rng.uniform(size=(n, 1)) < 0.5, near_spots, centres[spots:])
 
 
 def projected(path: Path, projection: str) -> Array:
-    """Positions (n, 2) of a CSV file in m of a plane, without those that are missing or 0, 0.
+    """Positions (n, 2) of a CSV file in m of a plane; missing ones, and those at 0, 0, are dropped.
 
     A metre of the Mercator plane of the paper is cos(latitude) metres on the ground; the equidistant plane, about the
     middle of the positions, keeps ground metres.
     """
-    read = pd.read_csv(path).rename(columns=str.lower).rename(columns={"lat": "latitude", "lng": "longitude"})
-    read = read[["latitude", "longitude"]].dropna()
-    latitude, longitude = read[(read != 0).all(axis=1)].to_numpy(float).T
+    table = pd.read_csv(path).rename(columns=str.lower).rename(columns={"lat": "latitude", "lng": "longitude"})
+    table = table[["latitude", "longitude"]].dropna()
+    latitude, longitude = table[(table != 0).all(axis=1)].to_numpy(float).T
     if projection == "mercator":
         return EARTH * np.column_stack([np.radians(longitude), np.arcsinh(np.tan(np.radians(latitude)))])
     middle = [float(low + high) / 2 for low, high in ((x.min(), x.max()) for x in (latitude, longitude))]
@@ -295,6 +293,7 @@ def projected(path: Path, projection: str) -> Array:
 def kernel_grid(points: Array, every: int) -> tuple[Array, float]:
     """Every k-th of 61 x 61 kernel centres over the box of the points, and the diagonal of the finest cell."""
     low, extent = points.min(axis=0), np.ptp(points, axis=0)
+    # The box is padded so that a cell is an integer number of metres.
     wide = extent + 2 * STEPS - extent % STEPS
     axes = [
         start + np.linspace(0, side, STEPS // every + 1)
@@ -304,21 +303,22 @@ def kernel_grid(points: Array, every: int) -> tuple[Array, float]:
 
 
 def answer(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
-    """One answer on a grid of outputs, certified: the error, its bound, the multiple of the claim that holds.
+    """Yield a table per threshold for one certified answer on a grid of outputs.
 
-    Then the error of the mean of many, without a grid of outputs, and of users whose incomes are 20 % higher.
-
-    The best mechanism for one answer may not be the best for the mean of a million: error / n + (1 - 1/n) bias^2. The
-    finite outputs make unbiased noise biased.
+    Columns: the error, its lower bound, the error after a remap, the certified multiple of the claim, the error of the
+    mean of n answers, the same if incomes are 20 % higher, and the error without a grid of outputs.
     """
+    # The best mechanism for one answer may not be the best for the mean of a million: its error is
+    # error / n + (1 - 1/n) bias^2, and finite outputs make unbiased noise biased.
+
     users, raised = (100, 10_000, 1_000_000), 1.2
-    for at in options.thresholds:
-        problem = md.load_problem("income", threshold=at, epsilon=1 / options.inverse, cells=options.cells)
+    for position in options.thresholds:
+        problem = md.load_problem("income", threshold=position, epsilon=1 / options.inverse, cells=options.cells)
         epsilon, x = 1 / options.inverse, problem.domain.points[:, 0]
-        query = threshold(at, epsilon)
+        query = threshold(position, epsilon)
         ends = np.append(np.arange(options.cells) * problem.domain.cell[0], np.inf) / raised
         population = md.priors.proportional(INCOME.income_mass(ends[:-1], ends[1:]))
-        values, sent, rows = query.values(x), user_errors(query, x, epsilon, options.inverse), {}
+        values, moments, rows = query.values(x), user_errors(query, x, epsilon, options.inverse), {}
         for name, mechanism in releases(problem, query, options.inverse).items():
             rows[name] = {
                 "error": mechanism.attrs["expected_loss"],
@@ -328,12 +328,12 @@ def answer(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
                 **{f"mean of {n:,}": md.release.error_of_mean(mechanism, values, n) for n in users},
                 "raised": md.release.error_of_mean(mechanism, values, users[-1], population=population),
             }
-            if name in sent:
-                variance, bias = sent[name]
+            if name in moments:
+                variance, bias = moments[name]
                 average = problem.prior_array @ bias
                 spread = problem.prior_array @ (variance + bias**2) - average**2
                 rows[name]["continuous"] = spread / users[-1] + average**2
-        yield f"T = {at:,.0f}, 1/eps = {options.inverse:,.0f} USD", pd.DataFrame(rows).T
+        yield f"T = {position:,.0f}, 1/eps = {options.inverse:,.0f} USD", pd.DataFrame(rows).T
 
 
 def releases(problem: md.DesignProblem, query: Query, span: float) -> dict[str, xr.Dataset]:
@@ -346,10 +346,10 @@ def releases(problem: md.DesignProblem, query: Query, span: float) -> dict[str, 
         name: noise_table(values, np.full(len(x), scale), outputs, law=laws.Laplace()) for name, scale in noise.items()
     }
     nearest = np.abs(values[:, None] - outputs).argmin(axis=1)
-    moved = md.DesignProblem(
+    place_problem = md.DesignProblem(
         domain=problem.domain, metric=problem.metric, prior=problem.prior, loss=md.losses.Distance()
     )
-    tables["input_perturbation"] = laplace_clamped(moved, epsilon) @ np.eye(len(outputs))[nearest]
+    tables["input_perturbation"] = laplace_clamped(place_problem, epsilon) @ np.eye(len(outputs))[nearest]
     return {
         "optimal": md.solve(problem),
         "smooth": md.release.release_mechanism(problem, values, bound, law=T3, gamma=gamma, tight=False),
@@ -363,7 +363,7 @@ def releases(problem: md.DesignProblem, query: Query, span: float) -> dict[str, 
 
 
 def main() -> None:
-    """One table a setting, and where asked for a file and a picture of all."""
+    """Print a table per setting; write all to a file and draw them if asked."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("experiment", choices=("incomes", "debts", "places", "answer"))
     parser.add_argument("--data", type=Path)

@@ -1,9 +1,9 @@
-"""A sample of mutants of a module against its tests: python scripts/mutants.py MODULE [MODULE ...].
+"""Test a sample of mutants of a module: python scripts/mutants.py MODULE [MODULE ...].
 
-A mutant differs from the code in one place: a comparison, an operator, a number, a condition, or a statement that is
-left out. A test kills it by failing, or by taking four times as long. A survivor is a line that no test looks at, or
-one that changes nothing, which `EQUAL` explains. `TESTS` lists the tests of every module. Mutants are drawn with a
-seed, so that two suites can be compared on the same ones. The checkout is copied and left alone. POSIX only.
+A mutant differs from the code in one place: a comparison, an operator, a number, a condition or a removed statement.
+Tests kill it by failing, or by taking four times as long. A survivor is a change that no test notices, unless
+`EQUIVALENT` explains why it changes no promise. `TESTS` lists the tests of each module. A seed draws the mutants, so
+two test suites can be compared on the same ones. The checkout is copied, not changed. POSIX only.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from types import FunctionType, ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = {  # paths below tests/, the quick ones first
+TESTS = {  # paths below tests/, fast ones first
     "verification/verify_table.py": "output/test_verify_table.py positions/test_verify_positions.py "
     "output/test_table_terminal.py posteriors/test_capped_files.py output/test_forged_tables.py "
     "output/test_verifier_fuzz.py",
@@ -55,58 +55,41 @@ TESTS = {  # paths below tests/, the quick ones first
     "sessions/advance.py": "sessions/test_session_filter.py sessions/test_session.py sessions/test_session_privacy.py",
     "sessions/windows.py": "sessions/test_session_windows.py",
 }
-EQUAL = {  # (line, change): why nothing that is promised changes
-    (
-        "_SAMPLED = 8  # blocks of edges, a thread, that an estimate of the time takes",
-        "8 -> (9)",
-    ): "an estimate of time",
+EQUIVALENT = {  # (code of the line without its comment, change): why no promise changes
+    ("_SAMPLED = 8", "8 -> (9)"): "an estimate of time",
     (
         "while cumulative[u, y] <= np.uint64(leading) << shift:",
         "np.uint64(leading) << shift -> (np.uint64(leading) >> shift)",
     ): "a search that begins earlier ends at the same report",
     (
-        "_OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports",
+        "_OTHER_STREAM = 1 << 64",
         "1 -> (2)",
-    ): "another stream, as independent",
+    ): "another independent stream",
     (
-        "SINGLE_MARGIN = 1 - 2.0**-20  # of a ratio: four roundings in single precision take less, 2^-22",
+        "SINGLE_MARGIN = 1 - 2.0**-20",
         "20 -> (21)",
-    ): "more than four roundings too",
+    ): "this also exceeds four roundings",
     (
-        "way, near = tuple(s // (math.gcd(*step) or 1) for s in step), listed[v]",
+        "times = math.gcd(*step) or 1",
         "1 -> (2)",
-    ): "only zeros are divided by it",
-    ("rise, at, down = np.inf, y, q > p", "q > p -> (q >= p)"): "equal masses are left out before",
-    ("rise, at, down = log, y, q > p", "q > p -> (q >= p)"): "equal masses are left out before",
+    ): "it divides zeros only",
+    ("rise, report_of_edge, is_descent = np.inf, y, q > p", "q > p -> (q >= p)"): "equal masses are skipped before",
+    ("rise, report_of_edge, is_descent = log, y, q > p", "q > p -> (q >= p)"): "equal masses are skipped before",
     (
-        "_OTHER_STREAM = 1 << 64  # added to a seed for the bits of steps, which are independent of those of reports",
+        "_OTHER_STREAM = 1 << 64",
         "64 -> (65)",
-    ): "another stream, as independent",
+    ): "another independent stream",
     (
         "return math.fsum(float(row.astype(float) @ c) for row, c in zip(mass, cost, strict=True)) / ROW_SUM",
         "True -> (False)",
-    ): "mass and cost have a row each for every secret",
-    (
-        "return math.fsum(p * float(row.astype(float) @ l) for p, row, l in "
-        "zip(prior, mass, loss, strict=True)) / ROW_SUM",
-        "True -> (False)",
-    ): "prior, mass and loss have a row each for every secret",
+    ): "mass and cost both have one row per secret",
     (
         '"metric": json.dumps(metric.describe(), sort_keys=True),',
         "True -> (False)",
-    ): "another order of names, read alike",
-    (
-        "scale, step = scale * (1 + step) + math.ulp(0.0), 2 * step",
-        "2 -> (3)",
-    ): "later steps of a search, in which the first one is what is promised",
-    (
-        "_STEP = 2.0**-46  # relative; a scale is raised by this, then twice this and so on, until the integers hold",
-        "46 -> (47)",
-    ): "a search by smaller steps ends at a scale that holds too",
-    (
-        "_STEP = 2.0**-40  # relative; a scale is raised by this, then twice this and so on, until the integers hold",
-        "40 -> (41)",
-    ): "a search by smaller steps ends at a scale that holds too",
+    ): "the order of names does not matter to readers",
+    ("step *= 2", "2 -> (3)"): "later steps of a search, which promises its first step only",
+    ("_STEP_OF_DOUBLES = 2.0**-46", "46 -> (47)"): "smaller steps also end at a scale that holds",
+    ("_STEP_OF_MASSES = 2.0**-40", "40 -> (41)"): "smaller steps also end at a scale that holds",
     (
         '_OPENING = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)',
         "0 -> (1)",
@@ -114,40 +97,29 @@ EQUAL = {  # (line, change): why nothing that is promised changes
     (
         "self.kind, self.path, self._count = kind, Path(path), -1",
         "1 -> (2)",
-    ): "as far below every count",
+    ): "also below every count",
     (
         "numbers = all(type(value) in (int, float) and 0 <= value <= HIGHEST for value in [*levels, self.scale])",
         "0 <= value <= HIGHEST -> (0 <= value < HIGHEST)",
-    ): "one level more is refused, of 1e150 nats",
-    (
-        "if (apart := math.dist(p, q)) <= 2 * wide:",
-        "2 -> (3)",
-    ): "more discs, each about a position",
-    (
-        "path[v], last[way] = next((length for length in lengths if not over(length, u, v)), -1), [v]",
-        "1 -> (2)",
-    ): "below 0 too",
-    ("values[name].attrs.update(attrs)", "values[name].attrs.update(attrs) -> pass"): "this xarray keeps them itself",
-    ("_TABLE_BYTES = 1 << 26  # of cumulative masses at once", "1 -> (2)"): "memory at a time",
-    (
-        'described = self.metric.describe() | ({} if self.metric.uses_stored_edges else {"multiplier": 1.0})',
-        "1.0 -> (2.0)",
-    ): "another name, as good",
+    ): "it refuses one more level, of 1e150 nats",
+    ("if apart > 2 * radius:", "2 -> (3)"): "more discs, each about a position",
+    ("_TABLE_BYTES = 1 << 26", "1 -> (2)"): "memory of a block",
+    ('description |= {"multiplier": 1.0}', "1.0 -> (2.0)"): "another constant in a digest",
     (
         "while cumulative[u, y] <= np.uint64(leading) << shift:",
         "cumulative[u, y] <= np.uint64(leading) << shift -> (cumulative[u, y] < np.uint64(leading) << shift)",
     ): "a search that begins earlier ends at the same report",
-    ("rows = max(1, _TABLE_BYTES // (8 * self.reports))", "8 -> (9)"): "memory at a time",
+    ("rows = max(1, _TABLE_BYTES // (8 * self.reports))", "8 -> (9)"): "memory of a block",
     (
         "rows = max(1, _TABLE_BYTES // (8 * self.reports))",
         "8 * self.reports -> (8 + self.reports)",
-    ): "memory at a time",
+    ): "memory of a block",
     (
         "shift = np.uint64(ROW_BITS - (self.reports - 1).bit_length())",
         "self.reports - 1 -> (self.reports + 1)",
     ): "a guide of twice the length leads to the same report",
-    ("_WORDS = 1 << 17  # of bits at once: 1 MB stays in the cache", "1 -> (2)"): "memory at a time",
-    ("_WORDS = 1 << 17  # of bits at once: 1 MB stays in the cache", "17 -> (18)"): "memory at a time",
+    ("_WORDS = 1 << 17", "1 -> (2)"): "memory of a block",
+    ("_WORDS = 1 << 17", "17 -> (18)"): "memory of a block",
     (
         'words = np.frombuffer(bits(8 * min(_WORDS, block.size - start)), "<u8").astype(np.uint64, copy=False)',
         "False -> (True)",
@@ -160,26 +132,26 @@ EQUAL = {  # (line, change): why nothing that is promised changes
         'require_memory(count, len(chain.place), tables=3, what="the probabilities at every tick", field="ticks")',
         "3 -> (4)",
     ): "an estimate of memory",
-    ('content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""', "1 -> (2)"): "refused too",
-    ("_WORKING_BITS = 160  # of the Taylor sum: 98 more than are kept", "160 -> (161)"): "more than are kept too",
+    ('content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""', "1 -> (2)"): "also refused",
+    ("_WORKING_BITS = 160", "160 -> (161)"): "also more bits than the result has",
     (
-        "SINGLE_MARGIN = 1 - 2.0**-20  # of a ratio: four roundings in single precision take less, 2^-22",
+        "SINGLE_MARGIN = 1 - 2.0**-20",
         "-20 -> (20)",
-    ): "a ratio below 0: every edge is looked at closely",
+    ): "a ratio below 0: every edge is checked exactly",
     ("every = max(1, len(starts) // (WORKERS * _SAMPLED))", "1 -> (2)"): "an estimate of time",
+    ("work(0, min(_EDGES, len(sample)))", "0 -> (1)"): "an estimate of time",
+    ("best, edge, report, turned = -1.0, 0, 0, False", "0 -> (1)"): "any edge may start the search",
     (
-        "work(0, min(_EDGES, len(own)))  # what is cold at first is no measure of the rest",
-        "0 -> (1)",
-    ): "an estimate of time",
-    ("best, edge, report, turned = -1.0, 0, 0, False", "0 -> (1)"): "any edge, the first one too, stands for it",
+        "is_off = deviation > ROW_SUM_TOLERANCE and not (are_counts or normalise)",
+        "deviation > ROW_SUM_TOLERANCE -> (deviation >= ROW_SUM_TOLERANCE)",
+    ): "no sum of doubles deviates by exactly 1e-6",
+    ("_COPIES = 3", "3 -> (4)"): "an estimate of memory",
+    ("return True if len(pieces) > count else None", "True -> (False)"): "any value but None ends the caller",
     (
-        "off = abs(sums[row] - 1) > ROW_SUM_TOLERANCE and not (counts or normalise)",
-        "abs(sums[row] - 1) > ROW_SUM_TOLERANCE -> (abs(sums[row] - 1) >= ROW_SUM_TOLERANCE)",
-    ): "no sum of doubles is exactly 1e-6 off",
-    ("_COPIES = 3  # of an array, while it is checked", "3 -> (4)"): "an estimate of memory",
-    ("return True if len(pieces) > count else None", "True -> (False)"): "anything but None ends what calls it",
-    ("if body < 0 or stream.read() != mark:", "body < 0 -> (body <= 0)"): "a mark of nothing marks no HDF5 file either",
-    ("if tick > 0:", "tick > 0 -> (tick >= 0)"): "nothing reads what is computed before the first tick",
+        "if body < 0 or stream.read() != mark:",
+        "body < 0 -> (body <= 0)",
+    ): "an empty mark is not one of an HDF5 file",
+    ("if tick > 0:", "tick > 0 -> (tick >= 0)"): "values before the first tick are never read",
 }
 FORK = multiprocessing.get_context("fork")
 LOADED = ("cvxpy", "h5netcdf", "numba", "numpy", "pandas", "pytest", "scipy.optimize", "xarray")
@@ -190,11 +162,11 @@ PAIRS = {
     ast.LShift: ast.RShift, ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.Pow: ast.Mult,
     ast.And: ast.Or, ast.Or: ast.And,
 }  # fmt: skip
-LEFT_ALONE = (ast.Raise, ast.JoinedStr)  # messages of errors
+UNCHANGED = (ast.Raise, ast.JoinedStr)  # error messages
 
 
 class Mutant(NamedTuple):
-    """One change: `new` stands for `old`, the bytes from `first` to `last` of the file."""
+    """One change: `new` replaces `old`, the bytes from `first` to `last` of the file."""
 
     line: int
     first: int
@@ -206,8 +178,8 @@ class Mutant(NamedTuple):
         return f"line {self.line}: {self.old} -> {self.new}"
 
 
-def changed(node: ast.AST) -> Iterator[ast.AST]:
-    """The nodes that may stand for this one."""
+def replacements(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that may replace this one."""
     match node:
         case ast.Compare(ops=operators):
             for place, operator in enumerate(operators):
@@ -236,26 +208,26 @@ def mutants(source: str) -> list[Mutant]:
     starts = [0]
     for line in content.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    listed: list[Mutant] = []
+    found: list[Mutant] = []
 
     def visit(node: ast.AST) -> None:
-        for new in changed(node):
+        for new in replacements(node):
             place = node.test if isinstance(new, ast.UnaryOp) and isinstance(node, ast.If | ast.IfExp) else node
             first = starts[place.lineno - 1] + place.col_offset
             last = starts[place.end_lineno - 1] + place.end_col_offset
             text = ast.unparse(new) if isinstance(new, ast.Pass) else f"({ast.unparse(new)})"
-            listed.append(Mutant(place.lineno, first, last, ast.unparse(place).split("\n")[0], text))
-        if isinstance(node, LEFT_ALONE):
+            found.append(Mutant(place.lineno, first, last, ast.unparse(place).split("\n")[0], text))
+        if isinstance(node, UNCHANGED):
             return
         for name, child in ast.iter_fields(node):
             if name in ("annotation", "returns", "decorator_list"):
                 continue
-            for below in child if isinstance(child, list) else [child]:
-                if isinstance(below, ast.AST):
-                    visit(below)
+            for inner in child if isinstance(child, list) else [child]:
+                if isinstance(inner, ast.AST):
+                    visit(inner)
 
     visit(ast.parse(source))
-    return listed
+    return found
 
 
 def run(folder: Path, tests: list[str], *options: str) -> int:
@@ -269,7 +241,7 @@ def run(folder: Path, tests: list[str], *options: str) -> int:
     return int(pytest.main([*words, *(f"tests/{name}" for name in tests)]))
 
 
-def silent(folder: Path, work: Callable[[], int]) -> None:
+def exit_silently(folder: Path, work: Callable[[], int]) -> None:
     """End this process with the exit code of `work`; its output goes to a file."""
     out = os.open(folder / "report", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(out, 1)
@@ -277,15 +249,15 @@ def silent(folder: Path, work: Callable[[], int]) -> None:
     sys.exit(work())
 
 
-def ended(folder: Path, work: Callable[[], int], limit: float | None = None) -> int | None:
-    """The exit code of `work` in a process of its own, None where it took longer than `limit` seconds."""
-    process = FORK.Process(target=silent, args=(folder, work))
+def exit_code(folder: Path, work: Callable[[], int], limit: float | None = None) -> int | None:
+    """The exit code of `work` in a separate process, None if it took longer than `limit` seconds."""
+    process = FORK.Process(target=exit_silently, args=(folder, work))
     process.start()
     process.join(limit)
-    late = process.is_alive()
+    is_late = process.is_alive()
     process.kill()
     process.join()
-    return None if late else process.exitcode
+    return None if is_late else process.exitcode
 
 
 def functions(owner: object) -> Iterator[tuple[str, FunctionType]]:
@@ -298,8 +270,8 @@ def functions(owner: object) -> Iterator[tuple[str, FunctionType]]:
             yield from ((f"{name}.{inner}", one) for inner, one in functions(value))
 
 
-def swapped(name: str, source: str) -> None:
-    """Give the functions of a module that is loaded the code of this source."""
+def swap_code(name: str, source: str) -> None:
+    """Give the functions of a loaded module the code of this source."""
     module = sys.modules[name]
     other = ModuleType(name)
     exec(compile(source, str(module.__file__), "exec"), vars(other))  # noqa: S102 - the module itself, changed
@@ -310,42 +282,42 @@ def swapped(name: str, source: str) -> None:
             old[path].__defaults__, old[path].__kwdefaults__ = new.__defaults__, new.__kwdefaults__
 
 
-def quickly(module: str, folder: Path, tests: list[str], sources: list[str], told: Connection) -> None:
+def send_exit_codes(module: str, folder: Path, tests: list[str], sources: list[str], results: Connection) -> None:
     """Send the exit code of the tests for each source; the first one must be the unchanged module.
 
-    Modules are loaded once, and only the code of functions changes. So a mutant of compiled code or of an imported
-    value may go unnoticed: `examine` tries a mutant that ends with 0 again by itself.
+    Modules are loaded once, and only the code of functions changes. So tests may miss a mutant of compiled code or of
+    an imported value: `examine` runs a mutant that ends with 0 again in a fresh process.
     """
-    kept = os.dup(1)
+    output = os.dup(1)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     run(folder, tests, "--collect-only")
-    os.dup2(kept, 1)
+    os.dup2(output, 1)
     name = f"mechdesign.{module.removesuffix('.py').replace('/', '.')}"
 
-    def changed_run(source: str) -> int:
-        swapped(name, source)
+    def run_changed(source: str) -> int:
+        swap_code(name, source)
         return run(folder, tests)
 
     start = time.monotonic()
-    if ended(folder, partial(changed_run, sources[0])) != 0:
+    if exit_code(folder, partial(run_changed, sources[0])) != 0:
         sys.exit(f"{module}: its tests fail without a mutant\n{(folder / 'report').read_text()[-2000:]}")
     limit = 30 + 4 * (time.monotonic() - start)
     for source in sources[1:]:
-        told.send((ended(folder, partial(changed_run, source), limit), limit))
+        results.send((exit_code(folder, partial(run_changed, source), limit), limit))
 
 
 def examine(module: str, folder: Path, number: int, seed: int) -> tuple[int, list[Mutant]]:
-    """How many mutants of a module were tried, and those that no test notices."""
+    """The number of mutants of a module that were tried, and those that no test notices."""
     file, tests = folder / "mechdesign" / module, TESTS[module].split()
     source = file.read_text()
     lines, content = source.splitlines(), source.encode()
-    every = mutants(source)
-    sample = sorted(random.Random(seed).sample(every, min(number, len(every))))  # noqa: S311 - the same ones again
-    sources = [(content[: one.first] + one.new.encode() + content[one.last :]).decode() for one in sample]
-    answers, told = FORK.Pipe(duplex=False)
-    process = FORK.Process(target=quickly, args=(module, folder, tests, [source, *sources], told))
+    candidates = mutants(source)
+    sample = sorted(random.Random(seed).sample(candidates, min(number, len(candidates))))  # noqa: S311 - repeatable
+    sources = [(content[: mutant.first] + mutant.new.encode() + content[mutant.last :]).decode() for mutant in sample]
+    answers, results = FORK.Pipe(duplex=False)
+    process = FORK.Process(target=send_exit_codes, args=(module, folder, tests, [source, *sources], results))
     process.start()
-    told.close()
+    results.close()
     survivors = []
     for mutant, text in zip(sample, sources, strict=True):
         try:
@@ -354,33 +326,34 @@ def examine(module: str, folder: Path, number: int, seed: int) -> tuple[int, lis
             sys.exit(process.join())
         if code == 0:
             file.write_text(text)
-            code = ended(folder, lambda: run(folder, tests), 3 * limit)
+            code = exit_code(folder, lambda: run(folder, tests), 3 * limit)
             file.write_text(source)
-        reason = EQUAL.get((lines[mutant.line - 1].strip(), f"{mutant.old} -> {mutant.new}"))
-        end = {0: f"equal: {reason}" if reason else "SURVIVED", None: "too long"}.get(code, "killed")
-        print(f"{module} {mutant}: {end}", flush=True)
-        if end == "SURVIVED":
+        line = lines[mutant.line - 1].partition("  # ")[0].strip()
+        reason = EQUIVALENT.get((line, f"{mutant.old} -> {mutant.new}"))
+        outcome = {0: f"equivalent: {reason}" if reason else "SURVIVED", None: "killed: too slow"}.get(code, "killed")
+        print(f"{module} {mutant}: {outcome}", flush=True)
+        if outcome == "SURVIVED":
             survivors.append(mutant)
     process.join()
-    print(f"{module}: {len(sample)} of {len(every)} mutants, {len(survivors)} survived", flush=True)
+    print(f"{module}: {len(sample)} of {len(candidates)} mutants, {len(survivors)} survived", flush=True)
     return len(sample), survivors
 
 
 def main() -> int:
-    """Sample, run and count."""
+    """Examine the modules; 1 if a mutant survived."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("modules", nargs="+", choices=TESTS, metavar="MODULE", help=", ".join(TESTS))
-    parser.add_argument("--number", type=int, default=30, help="mutants of a module")
+    parser.add_argument("--number", type=int, default=30, help="mutants of each module")
     parser.add_argument("--seed", type=int, default=0)
-    asked = parser.parse_args()
+    options = parser.parse_args()
     for name in LOADED:
         __import__(name)
-    with tempfile.TemporaryDirectory() as made:
-        folder = Path(made) / "checkout"
+    with tempfile.TemporaryDirectory() as parent:
+        folder = Path(parent) / "checkout"
         shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", "build", "dist"))
-        counts = [examine(module, folder, asked.number, asked.seed) for module in asked.modules]
-    tried, survived = sum(number for number, _ in counts), sum(len(left) for _, left in counts)
-    print(f"{tried} mutants, {tried - survived} killed or equal, {survived} survived")
+        counts = [examine(module, folder, options.number, options.seed) for module in options.modules]
+    tried, survived = sum(number for number, _ in counts), sum(len(survivors) for _, survivors in counts)
+    print(f"{tried} mutants, {tried - survived} killed or equivalent, {survived} survived")
     return bool(survived)
 
 

@@ -1,4 +1,4 @@
-"""The cost of privacy to a statistics office: reports needed for shares of neighbourhoods, against epsilon.
+"""The cost of privacy to a statistics office: people needed to estimate shares of neighbourhoods, against epsilon.
 
 python scripts/office_cost.py [--blocks 3] [--error 0.02] [--plot office_cost.png]
                               [--checkins FILE --latitude N --longitude E]
@@ -37,59 +37,60 @@ def main() -> None:
     parser.add_argument("--latitude", type=float)
     parser.add_argument("--longitude", type=float)
     parser.add_argument("--plot", type=Path)
-    given = parser.parse_args()
-    if given.plot is not None:
-        check_plot_target(given.plot, overwrite=True)
+    options = parser.parse_args()
+    if options.plot is not None:
+        check_plot_target(options.plot, overwrite=True)
 
     problem = md.load_problem("paris", prior="checkins", epsilon=LEVELS[0])
     truth = problem.prior_array
-    if given.checkins is not None:
-        where = {"latitude": given.latitude, "longitude": given.longitude}
+    if options.checkins is not None:
+        centre = {"latitude": options.latitude, "longitude": options.longitude}
         read_checkins = read_problem_file("paris").module.read_checkins
-        truth = md.priors.proportional(read_checkins(given.checkins, problem.domain, **where).counts)
-    areas = md.geo.Partition.blocks(problem.domain, given.blocks, given.blocks)
-    planned = {}
+        truth = md.priors.proportional(read_checkins(options.checkins, problem.domain, **centre).counts)
+    areas = md.geo.Partition.blocks(problem.domain, options.blocks, options.blocks)
+    plans = {}
     for name in MECHANISMS:
         tables = {f"{level:g}": FAMILIES[name].table(problem, level) for level in LEVELS}
-        planned[name] = md.surveys.plan(tables, areas, problem.domain, people=PEOPLE[0], truth=truth, error=given.error)
-    without = planned["geometric_clamped"]["people_without"].max()
+        plans[name] = md.surveys.plan(tables, areas, problem.domain, people=PEOPLE[0], truth=truth, error=options.error)
+    without = plans["geometric_clamped"]["people_without"].max()
     rows = []
     for d, level in enumerate(LEVELS):
-        own, other = (planned[name].isel(design=d) for name in MECHANISMS)
-        times = own["people"] / own["people_without"]
-        errors = " / ".join(f"{100 * float(own['deviation'].max()) / math.sqrt(n):.2f}" for n in PEOPLE)
+        geometric, laplacian = (plans[name].isel(design=d) for name in MECHANISMS)
+        factor = geometric["people"] / geometric["people_without"]
+        errors = " / ".join(f"{100 * float(geometric['deviation'].max()) / math.sqrt(n):.2f}" for n in PEOPLE)
         rows.append(
             [
                 f"{level:g}",
                 f"{math.exp(WITHIN * level):.3g}",
                 errors,
-                f"{float(own['people'].max()):,.0f}",
-                f"{float(times.median()):,.3g} / {float(times.max()):,.3g}",
-                f"{float(other['people'].max()):,.0f}",
+                f"{float(geometric['people'].max()):,.0f}",
+                f"{float(factor.median()):,.3g} / {float(factor.max()):,.3g}",
+                f"{float(laplacian['people'].max()):,.0f}",
             ]
         )
-    head = [
+    headings = [
         "eps, nats per m",
         f"odds within {WITHIN:g} m times",
         "worst standard error, points, of " + " / ".join(f"{n:,}" for n in PEOPLE),
-        f"people for +-{100 * given.error:g} points",
+        f"people for +-{100 * options.error:g} points",
         "times without privacy, median / worst",
         "Laplacian: people",
     ]
-    print_table(head, rows)
-    say(f"Without privacy it takes {float(without):,.0f} people.")
-    if given.plot is not None:
-        print(f"wrote {save_plot(picture(planned, float(without), 100 * given.error), given.plot, overwrite=True)}")
+    print_table(headings, rows)
+    say(f"Without privacy {float(without):,.0f} people are needed.")
+    if options.plot is not None:
+        path = save_plot(picture(plans, float(without), 100 * options.error), options.plot, overwrite=True)
+        print(f"wrote {path}")
 
 
-def picture(planned, without: float, error: float):
+def picture(plans, without: float, error: float):
     """People against epsilon, on logarithmic axes."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 4.0), layout="constrained")
     axes = figure.add_subplot()
-    for name, made in planned.items():
-        people = np.asarray(made["people"].max("area"))
+    for name, plan in plans.items():
+        people = np.asarray(plan["people"].max("area"))
         axes.plot(LEVELS, people, **mechanism_style(name), linewidth=1.6, markersize=5, label=mechanism_words(name))
     axes.axhline(without, color="0.4", linestyle=":", label=f"without privacy: {without:,.0f}")
     axes.set_xscale("log")

@@ -1,16 +1,15 @@
-r"""Paris: the three epsilons of Alvim et al. 2018 for 450 m beside ours, and its Figure 2 over growing datasets of
-check-ins.
+r"""Compare the three epsilons of Alvim et al. 2018 for 450 m with ours, and draw its Figure 2 for check-ins in Paris.
 
 python scripts/paris.py
 python scripts/paris.py --figure [--repetitions 20] [--sizes 100 200 ...] [--prior checkins] [--checkins FILE]
                         [--distance 450] [--workers 2] [-o paris_figure2.csv] [--plot paris_figure2.png]
 
-Without --figure: the epsilons, and which priors would explain those of the paper. These are
-priors (n,) with sum_u prior(u) sum_y P_k(y|u) |u - y| = 450 m for every mechanism. The one nearest to uniform minimises
-n sum_u (prior(u) - 1/n)^2; the distance of a third mechanism fills an interval.
-With it the statistical utility loss: first as the paper, mechanisms at one expected distance; then at one true level,
-that of clamped geometric noise at this distance. FILE is a check-in file of the SNAP format (needs the extra geo); the
-picture needs the extra plot.
+Without --figure: the epsilons, and the priors that would explain those of the paper. These are priors (n,) with
+sum_u prior(u) sum_y P_k(y|u) |u - y| = 450 m for the first two mechanisms k. The prior nearest to uniform minimises
+n sum_u (prior(u) - 1/n)^2. The expected distance of the third mechanism under such priors fills an interval.
+With --figure: the statistical utility loss, first as in the paper, with mechanisms at one expected distance; then at
+one true level, that of clamped geometric noise at this distance. FILE is a check-in file of the SNAP format (needs the
+extra geo); the picture needs the extra plot.
 """
 
 from __future__ import annotations
@@ -45,11 +44,11 @@ SIZES = (50, 100, 200, 400, 750, 1000, 2000, 4000, 5500, 7542)
 
 
 def epsilons() -> None:
-    """Print the epsilons with their deviation, then the priors that explain them."""
+    """Print the epsilons with their deviations, then the priors that explain them."""
     file = read_problem_file("paris")
-    printed, rows = file.module.published(), []
+    published, rows = file.module.published(), []
     problems = [file.build(prior=prior, distance=DISTANCE) for prior in ("uniform", "checkins")]
-    for kind, paper in printed.items():
+    for kind, paper in published.items():
         for family in [kind] if kind == FLAT else [f"{kind}_{border}" for border in BORDERS]:
             matched = [md.utility.match_distance(problem, family, DISTANCE) for problem in problems]
             figures = [text for m in matched for text in (f"{m.epsilon:.9g}", f"{m.epsilon / paper - 1:+.2%}")]
@@ -58,18 +57,18 @@ def epsilons() -> None:
     print(pd.DataFrame(rows, columns=names).to_string(index=False))
     for border in BORDERS:
         names = [FLAT, f"geometric_{border}", f"laplacian_{border}"]
-        reported = dict(zip(names, printed.values(), strict=True))
-        chi_square, low, high = explained(problems[0], reported)
-        verdict = "within reach" if low <= DISTANCE <= high else "infeasible for every prior"
+        reported = dict(zip(names, published.values(), strict=True))
+        chi_square, low, high = explaining_priors(problems[0], reported)
+        verdict = "possible" if low <= DISTANCE <= high else "impossible under every prior"
         print(
             f"\n{names[0]} and {names[1]}: explained by a prior at chi-square distance {chi_square:.4f} from uniform. "
-            f"Under all priors that explain them {names[2]} at {reported[names[2]]} has an expected distance in "
-            f"[{low:.2f}, {high:.2f}] m: {verdict}."
+            f"Under all priors that explain them, {names[2]} at {reported[names[2]]} has an expected distance of "
+            f"{low:.2f} to {high:.2f} m. So {DISTANCE:g} m is {verdict}."
         )
 
 
-def explained(problem: md.DesignProblem, reported: dict[str, float]) -> tuple[float, float, float]:
-    """How far from uniform a prior must be for all but the last mechanism; the range of the last one's distance."""
+def explaining_priors(problem: md.DesignProblem, reported: dict[str, float]) -> tuple[float, float, float]:
+    """The smallest chi-square distance of a prior that explains all mechanisms but the last; its distances (m)."""
     profiles = [(FAMILIES[name].table(problem, e) * problem.loss_matrix).sum(axis=1) for name, e in reported.items()]
     n = problem.domain.size
     prior = cp.Variable(n)
@@ -80,7 +79,7 @@ def explained(problem: md.DesignProblem, reported: dict[str, float]) -> tuple[fl
 
 
 def figure(options: argparse.Namespace) -> None:
-    """Simulate both comparisons, print and save their figures, draw them."""
+    """Simulate both comparisons, print, save and draw their figures."""
     from matplotlib.figure import Figure
 
     canvas = Figure(figsize=(12.6, 4.4), layout="constrained")
@@ -106,7 +105,7 @@ def figure(options: argparse.Namespace) -> None:
             on_progress=partial(print, file=sys.stderr),
         )
         summary[equal] = bands(simulated)
-        figures = pd.DataFrame({name: described(each, problem) for name, each in mechanisms.items()}).T
+        figures = pd.DataFrame({name: figures_of(mechanism, problem) for name, mechanism in mechanisms.items()}).T
         mean = summary[equal]["mean"].stack(row=("estimator", "mechanism")).transpose("row", "size").to_pandas()
         print(f"\nequal {equal}\n{figures.to_string(float_format='{:.6g}'.format)}")
         print(mean.to_string(float_format="{:.1f}".format))
@@ -114,9 +113,9 @@ def figure(options: argparse.Namespace) -> None:
         tables.append(table.assign(equal=equal, seed=options.seed, repetitions=options.repetitions))
     pd.concat(tables).to_csv(options.output, index=False)
     panels = {
-        f"all {options.distance:g} m from the truth, estimates stopped in time": ("expected distance", "stopped"),
-        f"all {options.distance:g} m from the truth, maximum likelihood": ("expected distance", "maximum_likelihood"),
-        f"all private at {level:.3g} nats per m, stopped in time": ("true level", "stopped"),
+        f"mean distance {options.distance:g} m, early stopping": ("expected distance", "stopped"),
+        f"mean distance {options.distance:g} m, maximum likelihood": ("expected distance", "maximum_likelihood"),
+        f"private at {level:.3g} nats per m, early stopping": ("true level", "stopped"),
     }
     for axes, (title, (equal, name)) in zip(canvas.subplots(1, 3), panels.items(), strict=True):
         draw(axes, summary[equal].sel(estimator=name))
@@ -125,7 +124,7 @@ def figure(options: argparse.Namespace) -> None:
     print(f"wrote {options.output} and {options.plot}")
 
 
-def described(mechanism: xr.Dataset, problem: md.DesignProblem) -> dict[str, float | None]:
+def figures_of(mechanism: xr.Dataset, problem: md.DesignProblem) -> dict[str, float | None]:
     """Claimed and true level (nats, or nats per m), expected distance (m), share of reports that are true."""
     return {
         "claimed_epsilon": mechanism.attrs["claimed_epsilon"],
@@ -136,23 +135,21 @@ def described(mechanism: xr.Dataset, problem: md.DesignProblem) -> dict[str, flo
 
 
 def draw(axes: Axes, study: xr.Dataset) -> None:
-    """A line for every mechanism's mean, a band from the 5 % to the 95 % quantile of single repetitions, bars for the
-    confidence interval of the mean.
-    """
+    """Draw the mean of each mechanism, its confidence interval (bars), and 5 % to 95 % of repetitions (band)."""
     size = study["size"].values
     for name in study["mechanism"].values.tolist():
-        own, style = study.sel(mechanism=name), mechanism_style(name)
+        figures, style = study.sel(mechanism=name), mechanism_style(name)
         words = name.replace("_", " ").replace("laplac", "Laplac")
-        error = abs(np.stack([own["mean_low"], own["mean_high"]]) - own["mean"].values)
-        axes.fill_between(size, own["low"], own["high"], color=style["color"], alpha=0.18, linewidth=0)
-        axes.errorbar(size, own["mean"], error, **style, markersize=4, label=words)
+        error = abs(np.stack([figures["mean_low"], figures["mean_high"]]) - figures["mean"].values)
+        axes.fill_between(size, figures["low"], figures["high"], color=style["color"], alpha=0.18, linewidth=0)
+        axes.errorbar(size, figures["mean"], error, **style, markersize=4, label=words)
     axes.set(xscale="log", xlabel="check-ins in the dataset", ylabel="Kantorovich distance to the dataset (m)")
     axes.set_ylim(bottom=0)
     axes.legend(fontsize=8)
 
 
 def main() -> None:
-    """One of the two."""
+    """Print the epsilons, or make the figure."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figure", action="store_true")
     parser.add_argument("--repetitions", type=int, default=20)

@@ -5,13 +5,9 @@ r"""Smooth upper bounds with any growth function (Liang and Yi 2024, Definition 
 is the least S >= L with S(x) <= g(d(x, x')) S(x') for all places (Lemma 3.2). `md.release.least_smooth_bound` has it
 for exponential and linear growth.
 
-Level sets. Levels t_0 > t_1 > ... are ln(1 + slack) apart, and ln L is rounded up to a level. With A_k the cells above
-t_{k+1},
+Levels t_0 > t_1 > ... are ln(1 + slack) apart, ln L is rounded up to a level, and A_k are the cells above t_{k+1}:
 
-    ln S <= max over k of t_k - ln g(d(x, A_k)) <= ln S + ln(1 + slack)
-
-One Euclidean distance transform per level gives it. A cell that the levels so far have raised to t_k adds nothing,
-since the bound so far is smooth; nor do levels under the least value of the bound.
+    ln S <= max over k of t_k - ln g(d(x, A_k)) <= ln S + ln(1 + slack)                                  (1)
 """
 
 import math
@@ -26,9 +22,9 @@ from mechdesign.problem.domain import Domain
 Array = NDArray[np.float64]
 GrowthFunction = Callable[[Array], Array]
 SLACK = 0.029  # of the level-set bound
-MARGIN = 1 + 2.0**-40  # the level-set bound is raised by this: rounding must not take it below the least one
-SAMPLES = 64  # distances at which a growth function is checked, and all pairs of them
-ROUNDING = 1e-9  # relative; a growth function may be rounded this much
+MARGIN = 1 + 2.0**-40  # factor on the level-set bound: rounding must not lower it below the smallest one
+SAMPLES = 64  # distances at which a growth function is checked, with all pairs of them
+ROUNDING = 1e-9  # relative error that a growth function may have
 
 
 def least_bound(lipschitz: Array, distances: Array, growth: GrowthFunction) -> Array:
@@ -37,11 +33,11 @@ def least_bound(lipschitz: Array, distances: Array, growth: GrowthFunction) -> A
     return (lipschitz / growth(distances)).max(axis=1)
 
 
-def check_growth(growth: GrowthFunction, reach: float) -> None:
-    """Refuse a function that violates growth at 65 sampled distances up to `reach`, and at their sums."""
-    sample = np.concatenate([[0.0], reach * np.geomspace(1e-6, 1.0, SAMPLES // 2)])
-    sample = np.sort(np.concatenate([sample, reach * np.arange(1, SAMPLES // 2 + 1) / (SAMPLES // 2 + 1)]))
-    one, other = np.nonzero(sample[:, None] + sample <= reach)
+def check_growth(growth: GrowthFunction, farthest: float) -> None:
+    """Refuse a function that violates growth at 65 sampled distances up to `farthest`, and at their sums."""
+    sample = np.concatenate([[0.0], farthest * np.geomspace(1e-6, 1.0, SAMPLES // 2)])
+    sample = np.sort(np.concatenate([sample, farthest * np.arange(1, SAMPLES // 2 + 1) / (SAMPLES // 2 + 1)]))
+    one, other = np.nonzero(sample[:, None] + sample <= farthest)
     value = np.asarray(growth(sample), float)
     total = np.asarray(growth(sample[one] + sample[other]), float)
 
@@ -62,9 +58,9 @@ def check_growth(growth: GrowthFunction, reach: float) -> None:
 
 
 def level_set_bound(domain: Domain, lipschitz: Array, growth: GrowthFunction) -> Array:
-    """A smooth bound (n,) on a grid, at most (1 + SLACK) MARGIN^2 times the least one, L (n,) not all 0.
+    """A smooth bound (n,) on a grid, at most (1 + SLACK) MARGIN^2 times the smallest one, L (n,) not all 0.
 
-    Cost: a distance transform per level, about 5 ms on 40,000 cells; at most ln g(longest distance) / SLACK levels.
+    Cost: a distance transform per level; at most ln g(longest distance) / SLACK levels.
     """
     from scipy.ndimage import distance_transform_edt
 
@@ -77,9 +73,11 @@ def level_set_bound(domain: Domain, lipschitz: Array, growth: GrowthFunction) ->
     level = np.where(-(level + 1) * step >= height, level + 1, np.where(-level * step < height, level - 1, level))
     bound = np.full(domain.size, -np.inf)
     for k in np.unique(level).tolist():
+        # (1): levels below the smallest value of the bound add nothing.
         value = -k * step
         if value <= bound.min():
             break
+        # Nor do cells that earlier levels have raised to this one, because the bound so far is smooth.
         rising = (level == k) & (bound < value)
         if not rising.any():
             continue

@@ -10,12 +10,14 @@ r"""The soft queries of Liang and Yi (CCS 2024) with their pointwise Lipschitz c
 | Ridge | phi(<v, x>) | \|v\| times the K of phi |
 | Radial | phi(\|x - t\|) | the K of phi on the half-line of radii |
 
-`mechdesign.release.band` defines K and S, and computes both for a band. tau is the full width of the band in
-which an answer is between 0 and 1, in the unit of x. Places of a line are arrays of any shape; of a plane or a space,
-the last axis holds the coordinates.
+`mechdesign.release.band` defines K and S, and computes both for a band. tau is the full width of the band in which an
+answer is between 0 and 1, in the unit of x. Places of a line are arrays of any shape. In a plane or space, the last
+axis has the coordinates.
 
-Kernel density. S = max of kappa(u) / g(h |u - a|) / h over u between a and 1, where kappa peaks; where the maximum lies
-inside, one crossing on the curve of steepest chords gives it. All chords count: with a horizon S would be smaller.
+    S of a kernel density = max of kappa(u) / g(h |u - a|) / h over u between a and 1, where kappa peaks      (1)
+
+If the maximum of (1) lies inside, one crossing on the curve of steepest chords gives it. All chords count: with a
+horizon S would be smaller.
 Source: Liang & Yi 2024, sections 4.1 to 4.4 and appendix C.3; Lemmas 4.1, 4.3, 4.5 to 4.8. The paper has no
 linear growth, horizons, regions, or ranges narrower than their bands. Its first case for kernel densities (Lemmas 4.6
 and 4.7) takes the stationary point of |f'|, not of the chord. That is not a smooth bound, and not used.
@@ -40,7 +42,7 @@ Array = NDArray[np.float64]
 
 
 class SoftQuery(ABC):
-    """f with K and S; `gamma` is per unit of x, S and K are out per unit."""
+    """f with K and S; `gamma` is per unit of x, S and K are in answers per unit."""
 
     @abstractmethod
     def values(self, x: ArrayLike) -> Array:
@@ -57,7 +59,7 @@ class SoftQuery(ABC):
 
 @dataclass(frozen=True)
 class Band(SoftQuery):
-    """clip(1/2 + s(x) / width, 0, 1); `horizon` leaves out pairs further apart."""
+    """clip(1/2 + s(x) / width, 0, 1); pairs beyond `horizon` are ignored."""
 
     width: float
     horizon: float = math.inf
@@ -68,22 +70,22 @@ class Band(SoftQuery):
 
     @property
     def rise(self) -> float:
-        """The way from the edge of the band to the nearest peak."""
+        """The distance from the edge of the band to the nearest peak."""
         return self.width
 
     def values(self, x: ArrayLike) -> Array:
         return np.clip(self.depth(x) / check_positive(self.width, "width") + 0.5, 0.0, 1.0)
 
     def lipschitz(self, x: ArrayLike) -> Array:
-        """K(x), or a bound of it as for `Region`."""
+        """K(x), or an upper bound as for `Region`."""
         tau = check_positive(self.width, "width")
         return band_lipschitz(band_distance(self.depth(x), tau), tau, self.rise, self.horizon)
 
     def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
         """S(x), or a smooth bound above it as for `Region`."""
         tau = check_positive(self.width, "width")
-        named = Growth(name=growth, gamma=gamma)
-        return band_bound(band_distance(self.depth(x), tau), tau, self.rise, named, self.horizon)
+        law = Growth(name=growth, gamma=gamma)
+        return band_bound(band_distance(self.depth(x), tau), tau, self.rise, law, self.horizon)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,7 +100,7 @@ class Threshold(Band):
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedRange(Band):
-    """1 between low and high, 0 outside; the peak is below 1 where high - low is below the width."""
+    """1 between low and high, 0 outside; the peak is below 1 if high - low is below the width."""
 
     low: float
     high: float
@@ -118,11 +120,7 @@ class BoundedRange(Band):
 
 @dataclass(frozen=True, kw_only=True)
 class TwoWay(Band):
-    """1 where both coordinates are above their thresholds (2,), rounded at the corner.
-
-    The region is the quadrant above c = T + (1 + 1/sqrt 2) tau grown by discs of radius tau (1/2 + 1/sqrt 2). Its
-    sides are the two thresholds. The band around its rounded corner begins in the corner (T1, T2).
-    """
+    """1 where both coordinates are above their thresholds (2,), rounded at the corner."""
 
     at: ArrayLike
 
@@ -132,6 +130,8 @@ class TwoWay(Band):
         if corner.shape != (2,) or place.ndim == 0 or place.shape[-1] != 2:
             shapes = f"shape {corner.shape} for x of shape {place.shape}"
             raise InputError("must have shape (2,), for places (..., 2)", field="thresholds", value=shapes)
+        # The region is the quadrant above c = T + (1 + 1/sqrt 2) tau grown by discs of radius tau (1/2 + 1/sqrt 2). Its
+        # sides are the two thresholds. The band around its rounded corner begins in the corner (T1, T2).
         inner = tau / math.sqrt(2)
         above = place - (corner + inner + tau / 2)
         outside = np.hypot(*np.moveaxis(np.minimum(above, 0.0), -1, 0))
@@ -140,10 +140,10 @@ class TwoWay(Band):
 
 @dataclass(frozen=True)
 class Region(Band):
-    """A region whose signed distances are given as x, with |s(x) - s(x')| <= |x - x'|, which true ones obey.
+    """A region with signed distances x, for which |s(x) - s(x')| <= |x - x'| must hold, as for true distances.
 
     S and K are exact if the shortest path to the band continues straight to full depth: thresholds, strips, quadrants,
-    large discs. Elsewhere they are upper bounds, at most 4 % above in measured cases.
+    large discs. Elsewhere they are upper bounds.
     """
 
     def depth(self, x: ArrayLike) -> Array:
@@ -152,7 +152,7 @@ class Region(Band):
 
 @dataclass(frozen=True)
 class Kernel(SoftQuery):
-    """e^{-|x - t|^2 / (2 h^2)}, n times the term of a person at x in a kernel density at t; K <= e^{-1/2} / h."""
+    """e^{-|x - t|^2 / (2 h^2)}, the term of a person at x in n times a kernel density at t; K <= e^{-1/2} / h."""
 
     center: ArrayLike
     bandwidth: float
@@ -164,7 +164,7 @@ class Kernel(SoftQuery):
         return steepest(scaled_radius(x, self.center, self.bandwidth)) / self.bandwidth
 
     def smooth(self, x: ArrayLike, gamma: float, growth: GrowthName = "exponential") -> Array:
-        """S(x). Cost: 130 vector operations of a bisection."""
+        """(1). Cost: a bisection of 64 steps on the array."""
         a = scaled_radius(x, self.center, self.bandwidth)
         scaled = Growth(name=growth, gamma=check_positive(gamma, "gamma") * self.bandwidth)
         u = towards_peak(a, scaled)
@@ -204,8 +204,7 @@ class Ridge(SoftQuery):
 class Radial(SoftQuery):
     """phi(|x - center|).
 
-    A profile that takes all of the line into account gives a smooth upper bound, and S where the chords that count stay
-    at radii of 0 and more.
+    Profiles are defined on the whole line. So S is a smooth upper bound, and exact if its chords stay at radii >= 0.
     """
 
     center: ArrayLike

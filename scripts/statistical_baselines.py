@@ -1,21 +1,21 @@
-"""A statistical design on a grid of hundreds of cells beside the mechanisms of the literature, all at one claim.
+"""Compare a statistical design on hundreds of cells with mechanisms of the literature, all at one claim.
 
 python scripts/statistical_baselines.py [--cells 20] [--epsilon 0.6] [--reports 10000] [--repetitions 5]
 
-criterion: N times the mean squared H^-1 error of the distribution estimated from N reports at the uniform truth, in
-squared cells; of sets of secrets (a star) that of the inclusion estimator. Then the earth mover's distance, in cells,
-from truths that the design did not expect to their estimates from the reports, the mean over the repetitions: by
-expectation maximization with its default stopping, by maximum likelihood, and for a star by the inclusion estimate on
-the simplex.
+The first table has the criterion: N times the mean squared H^-1 error of the distribution estimated from N reports at
+the uniform truth, in squared cells. A star marks reports that are sets of secrets, with the inclusion estimator.
+The second table has the earth mover's distance, in cells, from the truth to its estimate, averaged over repetitions.
+The design does not know these truths. Estimates are by expectation maximization with its default stopping, and by
+maximum likelihood; for a star by the inclusion estimator on the simplex.
 """
 
 import argparse
 
 import inclusions
 import numpy as np
-from numpy.typing import NDArray
 
 import mechdesign as md
+from mechdesign.base.arrays import Indices, Vector
 from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.surveys import frequency_estimation as forms
 from mechdesign.surveys.information import asymptotic_mse
@@ -24,7 +24,7 @@ from mechdesign.surveys.statistical_design import StatisticalDesign
 TABLES = ("subset_exponential", "disk_area", "hadamard_response")
 
 
-def truths(cells: int, random: np.random.Generator) -> dict[str, NDArray[np.float64]]:
+def truths(cells: int, random: np.random.Generator) -> dict[str, Vector]:
     """Three distributions over (cells, cells): three hot spots, a few places only, the middle of Paris."""
     x, y = (np.indices((cells, cells)) + 0.5) / cells
     spots = sum(
@@ -35,27 +35,26 @@ def truths(cells: int, random: np.random.Generator) -> dict[str, NDArray[np.floa
     paris = np.asarray(md.load_problem("paris", prior="checkins").prior).reshape(30, 30)
     skip = (30 - min(cells, 30)) // 2
     middle = paris[skip : skip + cells, skip : skip + cells]
-    found = {"hot spots": spots + 0.01, "few places": sparse, "Paris": middle}
-    return {name: (value / value.sum()).ravel() for name, value in found.items() if value.size == cells**2}
+    densities = {"hot spots": spots + 0.01, "few places": sparse, "Paris": middle}
+    return {name: (value / value.sum()).ravel() for name, value in densities.items() if value.size == cells**2}
 
 
-def on_simplex(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest distribution to numbers (n,)."""
+def on_simplex(values: Vector) -> Vector:
+    """The distribution nearest to numbers (n,)."""
     ordered = np.sort(values)[::-1]
     level = (np.cumsum(ordered) - 1) / np.arange(1, len(values) + 1)
     return np.asarray(np.maximum(values - level[np.flatnonzero(ordered > level)[-1]], 0.0))
 
 
-def counted(
-    name: str, problem: md.DesignProblem, secrets: NDArray[np.int64], random: np.random.Generator
-) -> NDArray[np.float64]:
-    """How often each secret is in the reports of `secrets` (N,), as shares (n,)."""
+def inclusion_shares(name: str, problem: md.DesignProblem, secrets: Indices, random: np.random.Generator) -> Vector:
+    """The share of the reports of `secrets` (N,) that contain each secret, (n,)."""
     n = problem.domain.size
     level = float(problem.edges.length.min())
     if name == "unary_encoding":
         wrong = 1 / (np.exp(level) + 1)
-        own = np.bincount(secrets, minlength=n)
-        return np.asarray((random.binomial(own, 0.5) + random.binomial(len(secrets) - own, wrong)) / len(secrets))
+        people = np.bincount(secrets, minlength=n)
+        ones = random.binomial(people, 0.5) + random.binomial(len(secrets) - people, wrong)
+        return np.asarray(ones / len(secrets))
     size = forms.subset_size(n, level)
     truthful = size * np.exp(level) / (size * np.exp(level) + n - size)
     count = np.zeros(n)
@@ -67,19 +66,19 @@ def counted(
 
 
 def main() -> None:
-    """Make them all, print both tables."""
+    """Make all mechanisms, print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cells", type=int, default=20, help="cells along each side")
     parser.add_argument("--epsilon", type=float, default=0.6, help="nats per cell")
     parser.add_argument("--reports", type=int, default=10_000, help="people, each of whom reports once")
     parser.add_argument("--repetitions", type=int, default=5)
-    given = parser.parse_args()
+    options = parser.parse_args()
 
-    domain = md.Domain.grid((given.cells, given.cells), cell=1.0, unit="1")
-    metric = md.Euclidean(epsilon=given.epsilon, unit="1")
+    domain = md.Domain.grid((options.cells, options.cells), cell=1.0, unit="1")
+    metric = md.Euclidean(epsilon=options.epsilon, unit="1")
     problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=md.losses.Distance())
     program = StatisticalDesign(problem=problem)
-    made = {
+    mechanisms = {
         "statistical design": md.solve(program),
         "geometric, clamped": md.baselines.geometric(problem),
         "planar Laplace, clamped": planar_laplace_mechanism(problem),
@@ -92,37 +91,37 @@ def main() -> None:
         "subset_selection": inclusions.subset_selection_inclusions(problem),
         "unary_encoding": inclusions.unary_encoding_inclusions(problem),
     }
-    print(f"{domain.size} secrets, {given.epsilon:g} nats a cell, uniform truth")
+    print(f"{domain.size} secrets, {options.epsilon:g} nats per cell, uniform truth")
     print(f"{'mechanism':26}{'criterion':>11}{'reports':>9}{'effective eps':>15}")
-    for name, mechanism in made.items():
+    for name, mechanism in mechanisms.items():
         value, level = asymptotic_mse(mechanism), float(mechanism.attrs["ratio"])
         print(f"{name:26}{value:>11.4g}{mechanism.sizes['report']:>9}{level:>15.6f}", flush=True)
-    for name, found in sets.items():
-        print(f"{name + ' *':26}{found.mse(program.norm):>11.4g}{'sets':>9}{found.scale:>15.6f}", flush=True)
+    for name, law in sets.items():
+        print(f"{name + ' *':26}{law.mse(program.norm):>11.4g}{'sets':>9}{law.scale:>15.6f}", flush=True)
 
     random = np.random.default_rng(1)
-    goals = truths(given.cells, random)
-    heads = "".join(f"{name:>13}" for name in goals)
-    print(f"earth mover's distance, {given.reports:,} reports, {given.repetitions} repetitions")
+    true_distributions = truths(options.cells, random)
+    heads = "".join(f"{name:>13}" for name in true_distributions)
+    print(f"earth mover's distance in cells, {options.reports:,} reports, {options.repetitions} repetitions")
     print(f"{'mechanism':26}{'stopped:':10}{heads}   likelihood:{heads}")
-    for name in [*made, "subset_selection", "unary_encoding"]:
-        distances = np.zeros((2, len(goals), given.repetitions))
-        for at, truth in enumerate(goals.values()):
-            for seed in range(given.repetitions):
+    for name in [*mechanisms, "subset_selection", "unary_encoding"]:
+        distances = np.zeros((2, len(true_distributions), options.repetitions))
+        for column, truth in enumerate(true_distributions.values()):
+            for seed in range(options.repetitions):
                 random = np.random.default_rng(seed)
-                if name in made:
-                    reported = truth @ md.probabilities(made[name]).values
-                    counts = random.multinomial(given.reports, reported / reported.sum())
-                    likeliest = md.surveys.maximum_likelihood(counts, made[name]).distribution
-                    estimates = [md.surveys.expectation_maximization(counts, made[name]).distribution, likeliest]
+                if name in mechanisms:
+                    reported = truth @ md.probabilities(mechanisms[name]).values
+                    counts = random.multinomial(options.reports, reported / reported.sum())
+                    likeliest = md.surveys.maximum_likelihood(counts, mechanisms[name]).distribution
+                    estimates = [md.surveys.expectation_maximization(counts, mechanisms[name]).distribution, likeliest]
                 else:
-                    secrets = random.choice(domain.size, given.reports, p=truth)
-                    shares = counted(name, problem, secrets, random)
+                    secrets = random.choice(domain.size, options.reports, p=truth)
+                    shares = inclusion_shares(name, problem, secrets, random)
                     estimates = [on_simplex(np.linalg.solve(sets[name].hit.T, shares))] * 2
                 for which, estimate in enumerate(estimates):
-                    distances[which, at, seed] = md.utility.kantorovich(estimate, truth, domain).value
-        told = ["".join(f"{value:>13.3f}" for value in row) for row in distances.mean(axis=2)]
-        print(f"{name + (' *' if name in sets else ''):36}{told[0]}              {told[1]}", flush=True)
+                    distances[which, column, seed] = md.utility.kantorovich(estimate, truth, domain).value
+        columns = ["".join(f"{value:>13.3f}" for value in row) for row in distances.mean(axis=2)]
+        print(f"{name + (' *' if name in sets else ''):36}{columns[0]}              {columns[1]}", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,10 @@ from multiprocessing import get_context
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.stats import t as student
 
+from mechdesign.base.arrays import Floats, Indices, Matrix, Vector
 from mechdesign.base.validation import check_whole
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows
@@ -43,36 +44,35 @@ SPREAD = (0.05, 0.95)  # quantiles over the repetitions
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Study:
-    """The parameters of `utility_study`.
+    """The parameters of `utility_study`."""
 
-    mechanisms by name, over one domain; counts (n,) of the whole dataset; sizes of the nested datasets, ascending.
-    Estimators: "stopped", expectation maximization stopped where the likelihood cannot distinguish the estimate from
-    the truth; "maximum_likelihood"; "empirical", the reports as they are.
-    """
-
-    mechanisms: Mapping[str, xr.Dataset]
-    counts: ArrayLike
-    sizes: Sequence[int]
+    mechanisms: Mapping[str, xr.Dataset]  # by name, over one domain
+    counts: ArrayLike  # (n,), people of the dataset by secret
+    sizes: Sequence[int]  # of the nested datasets, ascending
+    # "stopped": expectation maximization until the likelihood cannot distinguish the estimate from the truth;
+    # "maximum_likelihood"; "empirical": the distribution of the reports themselves
     estimators: Sequence[str] = ESTIMATORS[:1]
     seed: int = 0
 
     def __post_init__(self) -> None:
         if not self.mechanisms:
-            raise InputError("needs a mechanism by name", field="mechanisms")
+            raise InputError("must have at least one mechanism", field="mechanisms")
         check_whole(self.seed, "seed", minimum=0)
         for name in self.estimators:
             if name not in ESTIMATORS:
-                raise InputError(f"must be of {', '.join(ESTIMATORS)}", field="estimators", value=name)
+                raise InputError(f"must be one of {', '.join(ESTIMATORS)}", field="estimators", value=name)
         first = self.domain
         for name, mechanism in self.mechanisms.items():
             if not np.array_equal(stored_domain(mechanism).points, first.points):
                 raise InputError("does not have the secrets of the first mechanism", field="mechanisms", value=name)
             if "empirical" in self.estimators and not np.array_equal(stored_points(mechanism, "report"), first.points):
-                raise InputError("empirical takes reports at the secrets", field="estimators", value=name)
+                raise InputError(
+                    "needs reports at the secrets for the estimator empirical", field="estimators", value=name
+                )
         total = int(checked_counts(self.counts, first.size, "secret").sum())
         steps = [0, *self.sizes]
         if len(steps) == 1 or steps[-1] > total or any(a >= b or b != int(b) for a, b in pairwise(steps)):
-            message = f"must be integers, ascending, from 1 to the {total} of the dataset"
+            message = f"must be ascending integers from 1 to {total}, the size of the dataset"
             raise InputError(message, field="sizes", value=list(self.sizes))
 
     @property
@@ -117,8 +117,8 @@ def utility_study(
 def bands(simulated: xr.Dataset) -> xr.Dataset:
     """The utility loss of a simulated study, per mechanism, estimator and size, with its uncertainty.
 
-    mean is the utility loss; mean_low and mean_high are its 95 % confidence interval by Student's t over the
-    repetitions (nan for a single one); low and high the 5 % and 95 % quantiles of single repetitions.
+    mean is the utility loss. mean_low and mean_high are its 95 % confidence interval by Student's t over the
+    repetitions (nan for one repetition). low and high are the 5 % and 95 % quantiles of single repetitions.
     """
     distances = simulated["kantorovich"]
     count = distances.sizes["repetition"]
@@ -138,7 +138,7 @@ def utility_loss(
     seed: int = 0,
     workers: int = 1,
 ) -> xr.Dataset:
-    """The utility loss of one mechanism, estimator and size: `bands` of a study of them."""
+    """The utility loss of one mechanism, estimator and size, as in `bands`."""
     size = int(np.sum(np.asarray(counts)))
     study = Study(mechanisms={"mechanism": mechanism}, counts=counts, sizes=[size], estimators=[estimator], seed=seed)
     return bands(utility_study(study, repetitions=repetitions, workers=workers)).isel(mechanism=0, estimator=0, size=0)
@@ -154,7 +154,7 @@ class Simulation:
         self.tables = {name: drawn_rows(mechanism) for name, mechanism in study.mechanisms.items()}
         self.secrets = np.repeat(np.arange(self.domain.size), np.asarray(study.counts, np.int64))
 
-    def run(self, repetition: int) -> NDArray[np.float64]:
+    def run(self, repetition: int) -> Floats:
         """Kantorovich distances (mechanism, estimator, size) of one repetition."""
         study = self.study
         order, *seeds = np.random.SeedSequence([int(study.seed), repetition]).spawn(1 + len(study.mechanisms))
@@ -165,16 +165,14 @@ class Simulation:
             reports = sampler.sample(secrets, 1, rng=seed).values[:, 0]
             for s, size in enumerate(study.sizes):
                 truth = np.bincount(secrets[:size], minlength=self.domain.size) / size
-                seen = np.bincount(reports[:size], minlength=self.tables[name].shape[1])
-                for e, estimate in enumerate(_estimates(seen, self.tables[name], study.estimators)):
+                report_counts = np.bincount(reports[:size], minlength=self.tables[name].shape[1])
+                for e, estimate in enumerate(_estimates(report_counts, self.tables[name], study.estimators)):
                     distances[m, e, s] = kantorovich(estimate, truth, self.domain, tolerance=TOLERANCE).value
         return distances
 
 
-def _estimates(
-    counts: NDArray[np.int64], table: NDArray[np.float64], estimators: Sequence[str]
-) -> list[NDArray[np.float64]]:
-    """The distributions (n,) that the estimators make of reports counted (m,)."""
+def _estimates(counts: Indices, table: Matrix, estimators: Sequence[str]) -> list[Vector]:
+    """The distributions (n,) by each estimator, from counts of reports (m,)."""
     maximum = maximum_likelihood(counts, table)
     estimates = {"maximum_likelihood": maximum}
     if "stopped" in estimators:
@@ -194,12 +192,12 @@ def _prepare(study: Study) -> None:
     _SIMULATION.append(Simulation(study))
 
 
-def _run_prepared(repetition: int) -> NDArray[np.float64]:
+def _run_prepared(repetition: int) -> Floats:
     return _SIMULATION[0].run(repetition)
 
 
-def _distances(study: Study, repetitions: int, workers: int) -> Iterator[NDArray[np.float64]]:
-    """Kantorovich distances (mechanism, estimator, size) of one repetition after the other."""
+def _distances(study: Study, repetitions: int, workers: int) -> Iterator[Floats]:
+    """Yield the Kantorovich distances (mechanism, estimator, size) of each repetition."""
     if workers == 1:
         yield from map(Simulation(study).run, range(repetitions))
         return

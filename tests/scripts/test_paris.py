@@ -158,7 +158,7 @@ def test_ranges_contain_figures_of_a_known_prior(border: str) -> None:
     names = (paris.FLAT, f"geometric_{border}", f"laplacian_{border}")
     own = replace(problem, prior=known)
     reported = {name: match_distance(own, name, paris.DISTANCE).epsilon for name in names}
-    chi_square, low, high = paris.explained(problem, reported)
+    chi_square, low, high = paris.explaining_priors(problem, reported)
     assert 0 < chi_square <= 64 * ((known - 1 / 64) ** 2).sum() * (1 + ORACLE)
     assert low * (1 - ORACLE) <= paris.DISTANCE <= high * (1 + ORACLE)
 

@@ -272,7 +272,7 @@ def test_everything_stays_within_its_total(setting, people):
 
 def test_a_remembered_place_has_one_report_a_day(setting, people):
     traces = people.places.reshape(8, -1)
-    made = script.remembered(setting, TOTAL, TICKS, traces, np.random.default_rng(0))
+    made = script.repeat_by_place(setting, TOTAL, TICKS, traces, np.random.default_rng(0))
     for day in range(3):
         here, told = (x[:, day * TICKS : (day + 1) * TICKS] for x in (traces, made.estimates))
         for person in range(8):
