@@ -68,7 +68,7 @@ sphinx_gallery_conf = {
     "gallery_dirs": "tutorials/examples",
     "filename_pattern": r"/\d\d_",
     "abort_on_example_error": True,
-    "image_scrapers": ("matplotlib", "figures.returned"),
+    "image_scrapers": ("matplotlib", "figures.scrape_returned_figure"),
     "capture_repr": (),
     "within_subsection_order": "FileNameSortKey",
     "copyfile_regex": r"^$",
@@ -96,7 +96,7 @@ def _heads_section(line: str, below: str) -> bool:
     return line in _SECTIONS and below == "-" * len(line)
 
 
-def _escaped(text: str) -> str:
+def _escape_markup(text: str) -> str:
     """Escape markup, except between backquotes."""
     pieces = re.split(r"`+([^`]+)`+", text)
     escaped = [p if k % 2 else re.sub(r"([\\*|_<>])", r"\\\1", p) for k, p in enumerate(pieces)]
@@ -116,7 +116,7 @@ def _sections(lines: list[str]) -> list[str]:
         elif head == "Examples" or not line.strip():
             shown.append(line)
         else:
-            shown.append(line[: len(line) - len(line.lstrip())] + _escaped(line.strip()))
+            shown.append(line[: len(line) - len(line.lstrip())] + _escape_markup(line.strip()))
     return shown
 
 
@@ -137,7 +137,7 @@ def _prose(lines: list[str]) -> list[str]:
                 shown.append("")
             text = line.strip()
             head, text = (f"**{field[1]}:** ", text[field.end() :]) if field else ("", text)
-            shown.append(head + _escaped(text))
+            shown.append(head + _escape_markup(text))
         before = line
     return shown
 

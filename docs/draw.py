@@ -60,7 +60,7 @@ TICKS = np.array([-10, -5, 0, 5, 10])
 
 
 def day():
-    """A synthetic day: where somebody was, the reports of a session and its estimates, on a map and over the hours."""
+    """A synthetic day: the true path, the reports of a session and its estimates, on a map and over the hours."""
     domain, ticks = md.Domain.grid((12, 12), cell=200.0, unit="m"), 50
     public = md.sessions.synthetic_days(domain, people=200, days=14, ticks=ticks, seed=1000)
     setting = Setting(domain=domain, model=md.sessions.fit_home_away(public), within=200.0)
@@ -76,7 +76,7 @@ def day():
     drawn = domain.points[[step.report for step in steps]] / 1000
     hours = (np.arange(ticks) + 0.5) / ticks * 24
     figure, (map_, line) = plt.subplots(1, 2, figsize=(10, 4.4), width_ratios=(1, 1.35), layout="constrained")
-    map_.plot(*true.T, color="0.35", lw=1.2, marker="o", ms=3, label="where the person was")
+    map_.plot(*true.T, color="0.35", lw=1.2, marker="o", ms=3, label="true path")
     map_.plot(*told.T, color="tab:blue", lw=1.2, marker="s", ms=4, alpha=0.7, label="estimates")
     map_.plot(*drawn.T, "x", color="tab:red", ms=9, mew=2, label="reports")
     for number, (x, y) in enumerate(drawn, 1):
@@ -87,9 +87,11 @@ def day():
     map_.grid(alpha=0.3)
     map_.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=1, frameon=False, fontsize=9)
     line.step(hours, 1000 * np.linalg.norm(true - told, axis=1), where="mid", color="tab:blue", label="true error")
-    line.step(hours, errors, where="mid", color="0.5", lw=1, label="expected by the filter")
+    line.step(hours, errors, where="mid", color="0.5", lw=1, label="expected error of the filter")
     line.axhline(373, color="0.5", ls=":", lw=1)
-    line.annotate("reports above this", (0.2, 373), xytext=(0, 4), textcoords="offset points", color="0.35", fontsize=8)
+    line.annotate(
+        "a report is drawn above this", (13, 373), xytext=(0, 4), textcoords="offset points", color="0.35", fontsize=8
+    )
     for number, step in enumerate(steps, 1):
         at, cost = hours[step.tick], float(design.charges[step.table])
         line.axvline(at, color="tab:red", lw=1)
@@ -230,7 +232,7 @@ def region(design: str, compact: str) -> Figure:
             said.set_path_effects([withStroke(linewidth=2.5, foreground="black")])
             ax.plot(*shown.at(*place), ".", color="white", mec="black", ms=7)
         for (_, *place), colour in zip(SOMEBODY.values(), COLOURS, strict=True):
-            _ringed(ax, shown.at(*place), colour)
+            _draw_ring(ax, shown.at(*place), colour)
         ax.set(xlabel="km east", xlim=shown.extent[:2], ylim=shown.extent[2:])
     maps.axes[0].set(ylabel="km north")
     bits, spread = source(1)[0], np.random.default_rng(1)
@@ -255,7 +257,7 @@ def region(design: str, compact: str) -> Figure:
     return figure
 
 
-def _ringed(ax: Axes, place: NDArray[np.float64], colour: str) -> None:
+def _draw_ring(ax: Axes, place: NDArray[np.float64], colour: str) -> None:
     ax.plot(*place, "o", mfc="none", mec="white", ms=11, mew=4)
     ax.plot(*place, "o", mfc="none", mec=colour, ms=11, mew=2)
 

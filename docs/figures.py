@@ -8,7 +8,7 @@ from sphinx_gallery.scrapers import figure_rst
 _SHOWN = "shown"
 
 
-def returned(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
+def scrape_returned_figure(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:
     """Save the figure that a block returns, unless pyplot manages it, and return its markup."""
     value = block_vars["example_globals"].get("___")
     if not isinstance(value, Figure) or hasattr(value, "number") or value.get_gid() == _SHOWN:  # pyplot numbers its own

@@ -2,7 +2,7 @@
 Privacy along streets
 =====================
 
-The distance may be that of a street network: two corners are hard to tell apart if the way between them is short.
+The distance may be that of a street network: two corners are hard to distinguish if the way between them is short.
 """
 
 import mechdesign as md

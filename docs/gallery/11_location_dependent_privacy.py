@@ -34,9 +34,9 @@ md.plot.mechanism(eikonal)
 # %%
 # Table I
 # -------
-# The paper stretches the map to 100 x 100 units, and sets its mechanism against the Laplace mechanism at the smallest
-# level of the map and against the optimum of a coarse discretization, without a bound. `Optimal` is that program,
-# solved to a proved gap.
+# The paper stretches the map to 100 x 100 units. It compares its mechanism with the Laplace mechanism at the smallest
+# level of the map, and with the optimum of a coarse discretization, without a bound. `Optimal` is that program, solved
+# to a proved gap.
 
 printed = {"Laplace": 37.5, "eikonal": 5.78, "optimal": 1.37}
 print(f"{'':20}{'Laplace':>10}{'eikonal':>10}{'optimal':>10}{'no less than':>15}")
@@ -48,13 +48,13 @@ for words, stated in [("ours, 100 units", md.load_problem("philadelphia", cells=
     print(f"{words:20}" + "".join(f"{loss:10.4g}" for loss in losses) + f"{optimal.attrs['lower_bound']:15.4g}")
 
 # %%
-# Where they differ
-# -----------------
-# * The paper's eikonal figure is on 200 x 200 cells of GRUMPv1 data, its optimum on 35 x 35, ours on one coarse grid,
-#   where noise smaller than a cell does not show: losses of different grids do not compare.
-#   :doc:`/results/large-maps` has 5.994 on 200 x 200 cells of the map that is shipped.
+# Differences
+# -----------
+# * The paper's eikonal figure is on 200 x 200 cells of GRUMPv1 data, and its optimum on 35 x 35. Ours are on one coarse
+#   grid, where noise smaller than a cell is invisible. Losses of different grids cannot be compared.
+#   :doc:`/results/large-maps` has 5.994 on 200 x 200 cells of the shipped map.
 # * On one grid the optimum is within a few percent of the eikonal mechanism. The factor of four in the paper's table
-#   compares two grids; no table private on the 8-neighbour graph of 35 x 35 cells of our map has a loss as low as
-#   1.37.
+#   compares two grids. On 35 x 35 cells of our map, no table that is private on the 8-neighbour graph has a loss as low
+#   as 1.37.
 # * The paper's continuous claim becomes one about a graph of 8 neighbours, whose distances exceed Euclidean ones by
 #   up to 8.24 %. The file names the certified metric.

@@ -1,9 +1,9 @@
 """
-What the reports of many people tell: Paris
-===========================================
+Statistics from the reports of many people: Paris
+=================================================
 
-Alvim, Chatzikokolakis, Palamidessi and Pazii, "Metric-based local differential privacy for statistical applications":
-everybody reports a location once, and from the reports "we then try to reconstruct the distribution [...] as well as
+Alvim, Chatzikokolakis, Palamidessi and Pazii, "Metric-based local differential privacy for statistical applications".
+Everybody reports a location once. From the reports "we then try to reconstruct the distribution [...] as well as
 we can, assuming that we only know" them "and the mechanism M for noise injection".
 """
 
@@ -11,8 +11,8 @@ we can, assuming that we only know" them "and the mechanism M for noise injectio
 # The problem
 # -----------
 # The paper tunes k-ary randomized response and metric noise to one expected distance, and measures the Kantorovich
-# distance from the estimated distribution to the true one. Here on 10 x 10 cells of 450 m, its 4.5 km x 4.5 km around
-# Les Halles, with the 7,542 check-ins that are shipped, at an expected distance of 900 m.
+# distance from the estimated distribution to the true one. Here the grid is 10 x 10 cells of 450 m, the paper's 4.5 km x
+# 4.5 km around Les Halles. The data are the 7,542 shipped check-ins, and the expected distance is 900 m.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -75,11 +75,11 @@ axes[0].set(ylabel="km north")
 figure.colorbar(seen, ax=axes, label="share of the people", extend="max", shrink=0.8)
 
 # %%
-# Where we differ
-# ---------------
-# * The paper has the flat mechanism lose at one expected distance. On these check-ins, estimated by maximum
-#   likelihood as the paper does, it does not: it mostly tells the truth, at many times the level of the others, as
-#   the figures above say. Equal distance compares mechanisms that are not equally private.
+# Differences
+# -----------
+# * In the paper randomized response is less accurate at one expected distance. On these check-ins it is not, with the
+#   paper's estimate by maximum likelihood. It mostly reports the true cell, at many times the level of the others, as
+#   the figures above show. Equal distance compares mechanisms that are not equally private.
 # * Dividing rows by their sums, the paper's geometric mechanism, breaks the claim. Moving outside mass to the
 #   border does not break it.
 # * On the paper's 30 x 30 cells, with 20 repetitions and growing samples: :doc:`/results/paris`. There is also a

@@ -2,8 +2,8 @@
 Where the eikonal weights fail: a hill of levels
 ================================================
 
-Koufogiannis' thesis chapter on locally Lipschitz privacy, after its Algorithm 3: "In practice, Algorithm 3 fails when
-the privacy level map is not smooth enough although we do not provide sufficient conditions."
+This is from Koufogiannis' thesis, the chapter on locally Lipschitz privacy. After its Algorithm 3 it says: "In practice,
+Algorithm 3 fails when the privacy level map is not smooth enough although we do not provide sufficient conditions."
 """
 
 # %%
@@ -42,21 +42,21 @@ for name, found in [("smooth", smooth), ("sharp", sharp)]:
 md.plot.diagnosis(sharp)
 
 # %%
-# What to do there
-# ----------------
-# `EikonalWeights` then returns a private mechanism all the same, with shorter edges or with reports outside the map,
-# and says so. `Optimal` needs no weights.
+# The remedy
+# ----------
+# `EikonalWeights` then still returns a private mechanism, with shorter edges or with reports outside the map, and says
+# so. `Optimal` needs no weights.
 
 mechanism = md.solve(md.EikonalWeights(problem=hill(2.0, cells=14)))
 print(md.verify(mechanism))
 md.plot.mechanism(mechanism)
 
 # %%
-# Where they differ
-# -----------------
+# Differences
+# -----------
 # * "Smooth enough" becomes a rule that can be computed from the map: where Laplacian(log eps) exceeds eps^2, and
-#   along the border, weights are negative. It is to first order: on coarse cells it is a forecast, and the solution
-#   is beside it.
-# * "For a constant privacy level map, identity queries, and in the limit, we recover the Laplace mechanism" holds away
-#   from the border; at the border of a bounded grid of short steps weights are negative.
+#   along the border, weights are negative. The rule is of first order. On coarse cells it is a forecast, next to the
+#   solution.
+# * "For a constant privacy level map, identity queries, and in the limit, we recover the Laplace mechanism": this holds
+#   away from the border. At the border of a bounded grid of short steps weights are negative.
 # * `scripts/curvature_rule.py` has five maps, and the effect of refinement on the map of Philadelphia.

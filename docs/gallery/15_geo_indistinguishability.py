@@ -3,16 +3,16 @@ A place on Earth: geo-indistinguishability in Rome
 ==================================================
 
 Andrés, Bordenabe, Chatzikokolakis and Palamidessi, "Geo-indistinguishability: differential privacy for location-based
-systems": "we report, instead, a point x generated randomly", such that for two actual locations the probabilities of
-reporting a point near x differ at most by a factor e^{eps d}, d their distance. Their mechanism is planar Laplace
-noise, moved to a grid and cut off at the area of interest.
+systems". "We report, instead, a point x generated randomly". For two actual locations at distance d, the probabilities
+of reporting a point near x differ at most by a factor e^{eps d}. Their mechanism is planar Laplace noise, moved to a
+grid and cut off at the area of interest.
 """
 
 # %%
 # The problem
 # -----------
-# Cells of 200 m in the centre of Rome; within 200 m a report changes an attacker's odds by no more than 2. The claim
-# is about geodesic distances: the plane stretches them by a proved share, which is taken off.
+# The area is cells of 200 m in the centre of Rome. Within 200 m a report changes an attacker's odds by at most 2. The
+# claim is about geodesic distances: the plane stretches them by a proved share, by which epsilon is reduced.
 
 import math
 
@@ -26,7 +26,7 @@ area = md.geo.Area.box(west=12.4675, south=41.889, east=12.4965, north=41.9108)
 domain = area.grid(cell=200.0, unit="m")
 epsilon = md.utility.epsilon_within(200.0, math.log(2))
 problem = md.geo.area_problem(domain, epsilon=epsilon)
-print(f"{domain.size} cells, {epsilon:.6f} nats per m, planar Laplace noise on the plane is {2 / epsilon:.0f} m off")
+print(f"{domain.size} cells, {epsilon:.6f} nats per m, mean error of planar Laplace noise {2 / epsilon:.0f} m")
 
 # %%
 # The paper's mechanism and the best one
@@ -35,14 +35,13 @@ print(f"{domain.size} cells, {epsilon:.6f} nats per m, planar Laplace noise on t
 
 laplace, optimal = md.baselines.planar_laplace(problem), md.solve(problem, gap=1e-3)
 for name, mechanism in [("planar Laplace", laplace), ("optimal", optimal)]:
-    print(f"{name:15} {mechanism.attrs['expected_loss']:.1f} m off, certified: {md.verify(mechanism).certified}")
-print(f"no mechanism with this claim is less than {optimal.attrs['lower_bound']:.1f} m off")
+    print(f"{name:15} mean error {mechanism.attrs['expected_loss']:.1f} m, certified: {md.verify(mechanism).certified}")
+print(f"no mechanism with this claim has a mean error below {optimal.attrs['lower_bound']:.1f} m")
 
 # %%
-# What an attacker learns
+# The gain of an attacker
 # -----------------------
-# The reports of one place under both, and what the odds of two places 200 m apart become: at most twice, at least
-# half.
+# The reports of one place under both mechanisms, and the odds of two places 200 m apart: at most twice, at least half.
 
 place = int(np.argmin(np.hypot(*domain.points.T)))
 half = np.array(domain.shape) * 0.1  # km
