@@ -90,7 +90,7 @@ def day():
     line.step(hours, errors, where="mid", color="0.5", lw=1, label="expected error of the filter")
     line.axhline(373, color="0.5", ls=":", lw=1)
     line.annotate(
-        "a report is drawn above this", (13, 373), xytext=(0, 4), textcoords="offset points", color="0.35", fontsize=8
+        "reports above this", (0.6, 373), xytext=(0, 4), textcoords="offset points", color="0.35", fontsize=8
     )
     for number, step in enumerate(steps, 1):
         at, cost = hours[step.tick], float(design.charges[step.table])

@@ -11,8 +11,8 @@ we can, assuming that we only know" them "and the mechanism M for noise injectio
 # The problem
 # -----------
 # The paper tunes k-ary randomized response and metric noise to one expected distance, and measures the Kantorovich
-# distance from the estimated distribution to the true one. Here the grid is 10 x 10 cells of 450 m, the paper's 4.5 km x
-# 4.5 km around Les Halles. The data are the 7,542 shipped check-ins, and the expected distance is 900 m.
+# distance from the estimated distribution to the true one. Here the grid is 10 x 10 cells of 450 m, the paper's
+# 4.5 km x 4.5 km around Les Halles. The data are the 7,542 shipped check-ins, and the expected distance is 900 m.
 
 import matplotlib.pyplot as plt
 import numpy as np
