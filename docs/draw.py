@@ -89,9 +89,7 @@ def day():
     line.step(hours, 1000 * np.linalg.norm(true - told, axis=1), where="mid", color="tab:blue", label="true error")
     line.step(hours, errors, where="mid", color="0.5", lw=1, label="expected error of the filter")
     line.axhline(373, color="0.5", ls=":", lw=1)
-    line.annotate(
-        "reports above this", (0.6, 373), xytext=(0, 4), textcoords="offset points", color="0.35", fontsize=8
-    )
+    line.annotate("reports above this", (0.6, 373), xytext=(0, 4), textcoords="offset points", color="0.35", fontsize=8)
     for number, step in enumerate(steps, 1):
         at, cost = hours[step.tick], float(design.charges[step.table])
         line.axvline(at, color="tab:red", lw=1)

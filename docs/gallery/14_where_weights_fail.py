@@ -2,8 +2,9 @@
 Where the eikonal weights fail: a hill of levels
 ================================================
 
-This is from Koufogiannis' thesis, the chapter on locally Lipschitz privacy. After its Algorithm 3 it says: "In practice,
-Algorithm 3 fails when the privacy level map is not smooth enough although we do not provide sufficient conditions."
+This is from Koufogiannis' thesis, the chapter on locally Lipschitz privacy. After its Algorithm 3 it says: "In
+practice, Algorithm 3 fails when the privacy level map is not smooth enough although we do not provide sufficient
+conditions."
 """
 
 # %%
