@@ -1,4 +1,4 @@
-"""The user's own constraints: they hold on the certified integers, cost what cvxpy finds, or are refused."""
+"""The user's constraints hold on the certified integers and have the optimum of cvxpy, or are refused."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from mechdesign.solvers import convex as stated
 def test_built_in_constraints_hold_on_the_certified_integers(case: str) -> None:
     problem, mechanism = problem_of(case), solved_mechanism(case, "constrained")
     probability = mechanism["mass"].values.astype(object)
-    cap, least = int(0.7 * ROW_SUM), math.ceil(0.03 * ROW_SUM)
+    cap, lower = int(0.7 * ROW_SUM), math.ceil(0.03 * ROW_SUM)
     assert (probability[:, ::2] <= cap).all()
-    assert probability[0, 1] >= least
+    assert probability[0, 1] >= lower
     assert mechanism.attrs["lower_bound_of"] == "the program"
     assert mechanism.attrs["objective"] >= optimum(case).attrs["lower_bound"]
     assert problem.reports.size == mechanism.sizes["report"]
@@ -51,9 +51,9 @@ def test_error_cap_holds_at_the_statement_value() -> None:
         problem=problem, constraints=[md.programs.ErrorCap(radius=1.5, share=0.9 * float(free.max()))]
     )
     mechanism = md.solve(program, gap=SOLVED)
-    held = (table_of(mechanism) * beyond).sum(axis=1)
-    assert held.max() <= 0.9 * free.max()
-    assert held.max() == pytest.approx(0.9 * free.max(), rel=ORACLE)
+    far = (table_of(mechanism) * beyond).sum(axis=1)
+    assert far.max() <= 0.9 * free.max()
+    assert far.max() == pytest.approx(0.9 * free.max(), rel=ORACLE)
     assert mechanism.attrs["lower_bound"] > optimum(case).attrs["expected_loss"]
     assert program.statement().solve(solver="HIGHS") == pytest.approx(mechanism.attrs["objective"], rel=ORACLE)
     assert md.verify(mechanism).certified
@@ -83,11 +83,11 @@ def test_user_affine_constraints_have_a_tight_bound() -> None:
     problem = problem_of(case)
     cap = 0.8 * float(table_of(optimum(case))[:, 1].max())
     built_in = md.programs.Constrained(problem=problem, constraints=[md.programs.ReportCap(cap=cap, reports=[1])])
-    own = md.programs.Constrained(problem=problem, constraints=[lambda table: table[:, 1] <= cap])
-    expected, found = (md.solve(program, gap=SOLVED).attrs for program in (built_in, own))
+    stated = md.programs.Constrained(problem=problem, constraints=[lambda table: table[:, 1] <= cap])
+    expected, attrs = (md.solve(program, gap=SOLVED).attrs for program in (built_in, stated))
     assert expected["lower_bound"] > optimum(case).attrs["expected_loss"]
-    assert found["objective"] == pytest.approx(expected["objective"], rel=2 * SOLVED)
-    assert found["stopped"] == "gap"
+    assert attrs["objective"] == pytest.approx(expected["objective"], rel=2 * SOLVED)
+    assert attrs["stopped"] == "gap"
     mixed = md.programs.Constrained(
         problem=problem, constraints=[lambda P: [P[0, 1] - 2 * P[3, 2] >= 0.1, cp.sum(P[:, 0]) <= 2]]
     )
@@ -108,7 +108,7 @@ def facts_of(mechanism: xr.Dataset) -> dict[str, Any]:
 
 
 def test_unstorable_constraints_hide_the_bound(run, tmp_path: Path) -> None:
-    """Attack: a word in the parameters switches the check of the bound off, and any bound is shown as proved."""
+    """Attack: a word in the parameters disables the check of the bound, which must then not be shown as proved."""
     honest = solved_mechanism("eikonal, masked", "bounded")
     figures = [figure["key"] for figure in facts_of(honest)["figures"]]
     assert {"lower_bound", "lower_bound_checked"} <= set(figures)
@@ -116,18 +116,20 @@ def test_unstorable_constraints_hide_the_bound(run, tmp_path: Path) -> None:
     switched = honest.assign_attrs(parameters=json.dumps(parameters)).assign(dual=0 * honest["dual"])
     switched = rewritten(switched, multiplier=0 * honest["multiplier"])
     refused = md.verify(switched)  # a program that has no constraints of one's own
-    assert (refused.certified, refused.lower_bound_checked) == (False, False)
+    assert not refused.certified
+    assert not refused.lower_bound_checked
     forged = switched.assign_attrs(program="constrained", parameters=json.dumps(parameters | {"constraints": []}))
     forged["multiplier"] = ("side_row", np.zeros(0))
     forged = rewritten(forged, objective=forged.attrs["expected_loss"])
     checked = md.verify(forged)
-    assert (checked.certified, checked.lower_bound_checked) == (True, None)
+    assert checked.certified
+    assert checked.lower_bound_checked is None
     figures = {figure["key"]: figure["text"] for figure in facts_of(forged)["figures"]}
     assert "lower_bound" not in figures
     assert figures["lower_bound_reason"] == checked.lower_bound_reason
     file = md.save(forged, tmp_path / "forged.nc")
-    said = " ".join(run("verify", file)[1].split())
-    assert "lower bound not checked: it depends on constraints that a file cannot hold" in said
+    printed = " ".join(run("verify", file)[1].split())
+    assert "lower bound not checked: it depends on constraints that a file cannot hold" in printed
     for name in ("table.csv", "table.json"):
         assert "lower_bound" not in joined_text(md.export(forged, tmp_path / name))
 
@@ -136,10 +138,10 @@ def test_forbidden_reports_leave_the_problem() -> None:
     for case in ("eikonal, masked", "graph, table loss", "reports apart from secrets", "line, zero-one"):
         problem = problem_of(case)
         fewer = md.programs.without_reports(problem, [1])
-        kept = [y for y in range(problem.reports.size) if y != 1]
-        assert (fewer.loss_matrix == problem.loss_matrix[:, kept]).all()
+        remaining = [y for y in range(problem.reports.size) if y != 1]
+        assert (fewer.loss_matrix == problem.loss_matrix[:, remaining]).all()
         mechanism = md.solve(md.Optimal(problem=fewer), gap=SOLVED)
-        assert mechanism.sizes["report"] == len(kept)
+        assert mechanism.sizes["report"] == len(remaining)
         assert md.verify(mechanism).certified
         table = cp.Variable(problem.loss_matrix.shape)
         statement = md.Optimal(problem=problem).statement()
@@ -185,9 +187,9 @@ def test_bad_programs(bad: str) -> None:
 
 @pytest.mark.parametrize("bad", BAD_CONSTRAINTS)
 def test_bad_constraints(bad: str) -> None:
-    given, field = BAD_CONSTRAINTS[bad]
+    constraints, field = BAD_CONSTRAINTS[bad]
     with pytest.raises(InputError) as caught:
-        md.solve(md.programs.Constrained(problem=LINE, constraints=[given]))
+        md.solve(md.programs.Constrained(problem=LINE, constraints=[constraints]))
     assert caught.value.field == field
 
 
@@ -208,16 +210,16 @@ def test_zero_cap_names_the_remedy() -> None:
 def test_failing_margin_is_replaced_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     case = "eikonal, masked"
     free = table_of(optimum(case))
-    most = 0.8 * float(np.abs(free[0] - free[1]).sum())
+    limit = 0.8 * float(np.abs(free[0] - free[1]).sum())
     program = md.programs.Constrained(
-        problem=problem_of(case), constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]]
+        problem=problem_of(case), constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= limit]]
     )
     monkeypatch.setattr(stated, "_OPTIONS", stated.TangentOptions(margins=(-1e-3,)))
     with pytest.raises(DesignError, match="no certified table"):
         md.solve(program)
     monkeypatch.setattr(stated, "_OPTIONS", stated.TangentOptions(margins=(-1e-3, 1e-6)))
     table = table_of(md.solve(program))
-    assert np.abs(table[0] - table[1]).sum() <= most
+    assert np.abs(table[0] - table[1]).sum() <= limit
 
 
 @pytest.mark.parametrize(
@@ -229,7 +231,7 @@ def test_failing_margin_is_replaced_or_refused(monkeypatch: pytest.MonkeyPatch) 
     ],
 )
 def test_squares_and_entropies_bind_and_hold(stated, figure):
-    """Second route: the figure of the certified table by numpy; without the limit it would be broken."""
+    """Second route: the quantity of the certified table by NumPy; the optimum without the limit exceeds it."""
     problem = md.load_problem("line", cells=4)
     free, limited = (
         md.solve(md.programs.Constrained(problem, constraints=[lambda p, keep=keep: [stated(p)] if keep else [p <= 1]]))

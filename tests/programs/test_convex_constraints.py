@@ -1,4 +1,4 @@
-"""Constraints that are convex and not affine: the table keeps them, and tangents give a bound that closes.
+"""Constraints that are convex and not affine: the table satisfies them, and tangents close the gap.
 
 The second route is cvxpy: the statement of the program written here again, solved by Clarabel. Tangents are held
 against exact fractions of polynomials, and against values at random tables.
@@ -54,8 +54,8 @@ KINDS: dict[str, Any] = {
 }
 
 
-def own_optimum(kind: str, made: md.DesignProblem) -> float:
-    """The program written again: no line of it comes from the package."""
+def independent_optimum(kind: str, made: md.DesignProblem) -> float:
+    """The optimum of the same program in cvxpy, without code of the package."""
     table, loss = cp.Variable((N, N)), made.loss_matrix
     constraints = [table >= 0, cp.sum(table, axis=1) == 1, *KINDS[kind](table)]
     apart = np.linalg.norm(made.domain.points[:, None] - made.domain.points[None], axis=2)
@@ -66,19 +66,19 @@ def own_optimum(kind: str, made: md.DesignProblem) -> float:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bound_of_a_convex_constraint_closes(kind):
-    made = problem()
-    mechanism = md.solve(md.programs.Constrained(made, constraints=[KINDS[kind]]), gap=GAP)
-    attrs, expected = mechanism.attrs, own_optimum(kind, made)
+    instance = problem()
+    mechanism = md.solve(md.programs.Constrained(instance, constraints=[KINDS[kind]]), gap=GAP)
+    attrs, expected = mechanism.attrs, independent_optimum(kind, instance)
     assert attrs["stopped"] == "gap"
     assert attrs["lower_bound_of"] == "the program"
     assert attrs["objective"] == pytest.approx(expected, rel=5 * ORACLE)
     assert attrs["objective"] * (1 - GAP) <= attrs["lower_bound"] <= expected * (1 + ORACLE)
     # The constraint binds: the bound without it is not the answer.
-    assert attrs["lower_bound"] > md.solve(made).attrs["expected_loss"] * (1 + 10 * GAP)
+    assert attrs["lower_bound"] > md.solve(instance).attrs["expected_loss"] * (1 + 10 * GAP)
     variable = cp.Variable((N, N))
-    kept = KINDS[kind](variable)
+    inequalities = KINDS[kind](variable)
     variable.value = table_of(mechanism)
-    assert all(np.max(inequality.expr.value) <= 0 for inequality in kept)
+    assert all(np.max(inequality.expr.value) <= 0 for inequality in inequalities)
     checked = md.verify(mechanism)
     assert checked.certified
     assert checked.lower_bound_checked is None
@@ -86,7 +86,7 @@ def test_bound_of_a_convex_constraint_closes(kind):
 
 
 def test_one_tangent_is_enough_for_a_smooth_constraint():
-    """As one gradient by hand gives: a gap of some 1e-5 after the first round."""
+    """One gradient by hand leaves a gap of about 1e-5, so one round must be enough."""
     for kind in ("entropy", "chi-square"):
         rounds: list[Any] = []
         program = md.programs.Constrained(problem(), constraints=[KINDS[kind]])
@@ -106,20 +106,20 @@ def test_slack_constraint_needs_no_tangent():
 
 def test_tables_with_a_norm_of_differences_meet_their_gap():
     case = "eikonal, masked"
-    made = problem_of(case)
+    instance = problem_of(case)
     free = table_of(optimum(case))
-    most = 0.8 * float(np.abs(free[0] - free[1]).sum())
-    program = md.programs.Constrained(made, constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= most]])
+    limit = 0.8 * float(np.abs(free[0] - free[1]).sum())
+    program = md.programs.Constrained(instance, constraints=[lambda table: [cp.norm1(table[0] - table[1]) <= limit]])
     mechanism = md.solve(program, gap=1e-5)
     table = table_of(mechanism)
-    assert np.abs(table[0] - table[1]).sum() <= most
+    assert np.abs(table[0] - table[1]).sum() <= limit
     assert mechanism.attrs["stopped"] == "gap"
     assert mechanism.attrs["lower_bound"] > optimum(case).attrs["expected_loss"] * (1 + SOLVED)
     assert program.statement().solve(solver="HIGHS") == pytest.approx(mechanism.attrs["objective"], rel=ORACLE)
 
 
 def polynomial(table: np.ndarray) -> Fraction:
-    """6 |prior P - 1/6|^2 - 0.18 of the doubles, exactly as cvxpy is given its numbers."""
+    """6 |prior P - 1/6|^2 - 0.18 of the doubles that cvxpy gets, in exact fractions."""
     total = Fraction(0)
     for y in range(N):
         share = sum(Fraction(p) * Fraction(float(value)) for p, value in zip(PRIOR.tolist(), table[:, y], strict=True))
@@ -132,7 +132,7 @@ def random_tables(rng: np.random.Generator, count: int) -> list[np.ndarray]:
 
 
 def on_the_border(table: np.ndarray) -> np.ndarray:
-    """The last table on the way from an even one that keeps the constraint, in fractions."""
+    """The last table on the way from an even one that satisfies the constraint, in fractions."""
     even, low, high = np.full((N, N), 1 / N), 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -141,7 +141,7 @@ def on_the_border(table: np.ndarray) -> np.ndarray:
 
 
 def test_tangents_hold_in_exact_fractions():
-    """Tables on the very border of the constraint leave a row no room to be wrong."""
+    """Tables on the border of the constraint leave a row no slack for an error."""
     rng, variable = np.random.default_rng(2), cp.Variable((N, N))
     (inequality,) = KINDS["chi-square"](variable)
     borders = [on_the_border(table) for table in random_tables(rng, 16) if polynomial(table) > 0]

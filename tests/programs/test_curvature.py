@@ -38,8 +38,8 @@ def test_local_weights_are_exact_at_constant_negative_curvature(axes: int, scale
     sphere = 2 * math.pi if axes == 2 else 4 * math.pi
     total = sphere * quad(lambda r: math.exp(-r) * (scale * math.sinh(r / scale)) ** (axes - 1), 0, 400)[0]
     volume = metric.level.at(domain.points) ** axes
-    found = (local_weights(domain, metric) / volume)[inside(domain)]
-    assert found == pytest.approx(1 / total, abs=SECOND_ORDER / TOTALS[axes])
+    weights = (local_weights(domain, metric) / volume)[inside(domain)]
+    assert weights == pytest.approx(1 / total, abs=SECOND_ORDER / TOTALS[axes])
 
 
 @pytest.mark.parametrize("axes", [2, 3])
@@ -74,9 +74,9 @@ def test_line_weights_solve_the_system_on_any_line() -> None:
     length = np.random.default_rng(0).uniform(0.01, 3, 12)
     place = np.append(0.0, np.cumsum(length))
     kernel = np.exp(-np.abs(place[:, None] - place))
-    found = line_weights(np.append(np.inf, length), np.append(length, np.inf))
-    assert np.abs(kernel @ found - 1).max() <= LINEAR_ALGEBRA
-    assert (found > 0).all()
+    weights = line_weights(np.append(np.inf, length), np.append(length, np.inf))
+    assert np.abs(kernel @ weights - 1).max() <= LINEAR_ALGEBRA
+    assert (weights > 0).all()
 
 
 @pytest.mark.study
@@ -97,6 +97,6 @@ def test_local_weights_are_close_to_the_solved_ones_inside() -> None:
     slope, correlation = np.polyfit(local, solved[core], 1)[0], np.corrcoef(local, solved[core])[0, 1]
     assert correlation > 0.97
     assert slope == pytest.approx(1, abs=0.1)
-    bend, found = local / flat, solved[core] / flat
-    assert np.corrcoef(bend, found)[0, 1] > 0.8
-    assert np.polyfit(bend, found, 1)[0] > 0.5
+    bend, ratio = local / flat, solved[core] / flat
+    assert np.corrcoef(bend, ratio)[0, 1] > 0.8
+    assert np.polyfit(bend, ratio, 1)[0] > 0.5

@@ -1,4 +1,4 @@
-"""Bounds beside tables that other programs make: they end by limit, by Ctrl-C or at once, and the table stays."""
+"""Optimal bounds for tables of other programs: the bound ends by limit, by Ctrl-C or at once, and the table stays."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def press() -> None:
 
 
 @pytest.fixture(params=[False, True], ids=["as the optimal program", "by pricing"])
-def priced(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Both ways to a bound: small problems take that of the optimal program, larger ones a pricing."""
+def by_pricing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """True for a bound by pricing, as of large problems; False for that of the optimal program, as of small ones."""
     if request.param:
         monkeypatch.setattr(optimal_bound, "ENTRIES", 0)
     return bool(request.param)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_interrupted_bound_keeps_the_table(name: str, priced: bool) -> None:
+def test_interrupted_bound_keeps_the_table(name: str, by_pricing: bool) -> None:
     seen, on_progress = act_during_bound(press)
     mechanism = md.solve(program_of(name), on_progress=on_progress)
     assert any("bound" in str(state) for state in seen)
@@ -76,8 +76,8 @@ def test_interrupted_bound_keeps_the_table(name: str, priced: bool) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_time_limit_ends_only_the_bound(name: str, priced: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock of the test, which stands still until the bound is sought and is at the limit from then on."""
+def test_time_limit_ends_only_the_bound(name: str, by_pricing: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clock of the test stands still until the search for the bound, and is at the limit from then on."""
     now = 0.0
     monkeypatch.setattr("time.monotonic", lambda: now)
 
@@ -88,12 +88,12 @@ def test_time_limit_ends_only_the_bound(name: str, priced: bool, monkeypatch: py
     _, on_progress = act_during_bound(pass_the_limit)
     mechanism = md.solve(program_of(name), time_limit=100.0, on_progress=on_progress)
     # The optimal program of a few places may meet its gap in its first round all the same.
-    assert mechanism.attrs.get("stopped", "" if priced else "time") == "time"
+    assert mechanism.attrs.get("stopped", "" if by_pricing else "time") == "time"
     assert md.verify(mechanism).certified
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_bound_false_computes_no_bound(name: str, priced: bool) -> None:
+def test_bound_false_computes_no_bound(name: str, by_pricing: bool) -> None:
     seen: list[Any] = []
     mechanism = md.solve(program_of(name), bound=False, on_progress=seen.append)
     assert "lower_bound" not in mechanism.attrs
@@ -108,7 +108,7 @@ def test_optimal_program_always_has_a_bound() -> None:
 
 
 def test_interrupt_waits_between_table_and_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table is there as its repair begins: from then on a first Ctrl-C costs the bound alone."""
+    """From the start of the repair on, a first Ctrl-C ends the bound and not the table."""
     repair = weights.repair
     monkeypatch.setattr(weights, "repair", lambda *given: (press(), repair(*given))[1])
     mechanism = md.solve(program_of("eikonal"))
@@ -128,7 +128,7 @@ def test_interrupted_edge_budgets_leave_a_table() -> None:
 
 
 def test_loose_bound_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Interrupted before any pricing, the bound of one secret is left: it is checked, and says next to nothing."""
+    """Before any pricing only the bound of one secret exists: it is checked, but too loose to print."""
     monkeypatch.setattr(optimal_bound, "ENTRIES", 0)
     _, on_progress = act_during_bound(press)
     mechanism = md.solve(coarse_weights(), on_progress=on_progress)
@@ -137,9 +137,9 @@ def test_loose_bound_is_not_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert checked.lower_bound_checked
     assert gap > QUOTED_GAP
     assert bound_sentence(stored) is None
-    said = stopped_sentence(stored, "interrupt", gap)
-    assert said is not None
-    assert "it is not known" in said
+    sentence = stopped_sentence(stored, "interrupt", gap)
+    assert sentence is not None
+    assert "it is not known" in sentence
     assert "avoidable" in str(stopped_sentence(stored, "interrupt", QUOTED_GAP))
     optimum = MechanismFile.read(md.solve(coarse_weights().problem))
     assert "of the loss may be avoidable" in str(stopped_sentence(optimum, "interrupt", gap))  # it sought that gap

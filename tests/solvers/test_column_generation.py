@@ -31,7 +31,7 @@ GAP = 1e-3
 def scattered_problem(
     count: int, *, level: float = 0.01, seed: int = 0, zeros: float = 0.0, squared: bool = False, reports: int = 0
 ) -> DesignProblem:
-    """Places in a square of 1 km, all pairs of them; a share of priors is zero."""
+    """Places in a square of 1 km with all pairs as edges; a share of the priors is zero."""
     rng = np.random.default_rng(seed)
     domain = Domain.points_at(rng.uniform(0, 1000, (count, 2)), unit="m")
     prior = rng.uniform(0.2, 1.0, count) * (rng.random(count) >= zeros)
@@ -84,7 +84,7 @@ def optimum(name: str) -> tuple[float, float]:
 
 @pytest.fixture
 def boxes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Columns by the master in a box alone, whatever the edges."""
+    """Force columns by the master in a box, whatever the edges."""
     monkeypatch.setattr(optimal, "optimal_attempts", lambda problem, method: [Attempt.BOXES])
 
 
@@ -117,34 +117,34 @@ def test_interval_contains_whole_program_optimum(name: str, master: str, monkeyp
 def test_optimum_equals_the_statement(boxes: None) -> None:
     problem = scattered_problem(8, level=0.003, seed=5)
     stated = Optimal(problem=problem).statement().solve()
-    found = optimal_design(problem, gap=1e-5)
-    assert found.lower_bound <= stated * (1 + ORACLE)
-    assert found.loss >= stated * (1 - ORACLE)
+    design = optimal_design(problem, gap=1e-5)
+    assert design.lower_bound <= stated * (1 + ORACLE)
+    assert design.loss >= stated * (1 - ORACLE)
 
 
 def test_vertices_and_boxes_agree() -> None:
     problem = load_problem("philadelphia", cells=10)
-    found = {}
+    designs = {}
     for only in (Attempt.VERTICES, Attempt.BOXES):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(optimal, "optimal_attempts", lambda problem, method, only=only: [only])
-            found[only] = optimal_design(problem, gap=1e-4)
-    assert max(design.lower_bound for design in found.values()) <= min(design.loss for design in found.values())
-    assert {design.stopped for design in found.values()} == {"gap"}
+            designs[only] = optimal_design(problem, gap=1e-4)
+    assert max(design.lower_bound for design in designs.values()) <= min(design.loss for design in designs.values())
+    assert {design.stopped for design in designs.values()} == {"gap"}
 
 
 def test_orbit_representatives_enclose_the_optimum(boxes: None) -> None:
-    """By symmetry and without it: two intervals around one optimum, a sixth of the reports priced."""
-    problem, found = lattice((7, 7), 0.4), {}
+    """With symmetry and without: both intervals contain the optimum, and a sixth of the reports is priced."""
+    problem, designs = lattice((7, 7), 0.4), {}
     for ways in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             if not ways:
                 patch.setattr(routes, "symmetries", lambda problem, matrices: [])
             seen: list[Any] = []
-            found[ways] = optimal_design(problem, gap=GAP, on_progress=seen.append)
+            designs[ways] = optimal_design(problem, gap=GAP, on_progress=seen.append)
         assert seen[-1].constraints == (10 if ways else 49)
-    assert max(design.lower_bound for design in found.values()) <= min(design.loss for design in found.values())
-    assert {design.stopped for design in found.values()} == {"gap"}
+    assert max(design.lower_bound for design in designs.values()) <= min(design.loss for design in designs.values())
+    assert {design.stopped for design in designs.values()} == {"gap"}
 
 
 def test_wrong_symmetry_keeps_bounds_valid(boxes: None, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +160,7 @@ def test_wrong_symmetry_keeps_bounds_valid(boxes: None, monkeypatch: pytest.Monk
 
 
 def test_gap_stays_open_without_pricing(monkeypatch: pytest.MonkeyPatch, boxes: None) -> None:
-    """The first columns of each report alone make a private table, and not the best."""
+    """The first columns of each report give a private table that is not optimal."""
     taken = masters.BoxMaster.add
 
     def first(self: masters.BoxMaster, rays: np.ndarray, reports: np.ndarray) -> None:
@@ -168,10 +168,10 @@ def test_gap_stays_open_without_pricing(monkeypatch: pytest.MonkeyPatch, boxes: 
             taken(self, rays, reports)
 
     monkeypatch.setattr(masters.BoxMaster, "add", first)
-    found = optimal_design(case("pairs"), gap=GAP)
-    assert found.stopped == "precision"
-    assert found.loss - found.lower_bound > GAP * found.loss
-    assert reference_violations(found.mass, case("pairs").edges) == 0
+    design = optimal_design(case("pairs"), gap=GAP)
+    assert design.stopped == "precision"
+    assert design.loss - design.lower_bound > GAP * design.loss
+    assert reference_violations(design.mass, case("pairs").edges) == 0
 
 
 @pytest.mark.parametrize("ends", ["time", "interrupt"])
@@ -181,22 +181,22 @@ def test_early_end_keeps_table_and_bound(ends: str, boxes: None) -> None:
             raise KeyboardInterrupt
 
     limit = 1e-6 if ends == "time" else np.inf
-    found = optimal_design(case("pairs"), gap=1e-9, time_limit=limit, on_progress=stop)
-    assert found.stopped == ends
-    assert reference_violations(found.mass, case("pairs").edges) == 0
-    assert 0 < found.lower_bound <= optimum("pairs")[1] * (1 + SOLVED)
+    design = optimal_design(case("pairs"), gap=1e-9, time_limit=limit, on_progress=stop)
+    assert design.stopped == ends
+    assert reference_violations(design.mass, case("pairs").edges) == 0
+    assert 0 < design.lower_bound <= optimum("pairs")[1] * (1 + SOLVED)
 
 
 @pytest.mark.parametrize("count", few_by_default([16, 24, 40, 80], 16))
 def test_scattered_places_with_zeros_and_long_pairs(count: int) -> None:
     """0.03 nats per m, pairs of up to 40 nats, four of five priors zero: HiGHS on the whole program says the same."""
     problem = scattered_problem(count, level=0.03, zeros=0.8, seed=count)
-    found = optimal_design(problem, gap=1e-2)
-    assert found.stopped == "gap"
+    design = optimal_design(problem, gap=1e-2)
+    assert design.stopped == "gap"
     if count <= 40:
         whole = optimal_design(problem, gap=1e-2, method="highs")
-        assert found.lower_bound <= whole.loss * (1 + SOLVED)
-        assert whole.lower_bound <= found.loss * (1 + SOLVED)
+        assert design.lower_bound <= whole.loss * (1 + SOLVED)
+        assert whole.lower_bound <= design.loss * (1 + SOLVED)
 
 
 @pytest.mark.study
@@ -219,7 +219,7 @@ def test_scattered_places_within_the_gap(count: int, seed: int) -> None:
 
 @pytest.mark.study
 def test_city_with_a_steep_prior() -> None:
-    """Short edges, and priors of which the largest is some thousand times the least: to 1 %."""
+    """Short edges, and priors that differ by a factor of some thousand: to a gap of 1 %."""
     problem = load_problem("philadelphia", cells=26, extent=35.0)
     offset = problem.domain.points - problem.domain.points.mean(axis=0)
     away = np.hypot(*offset.T)

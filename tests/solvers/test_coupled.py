@@ -65,11 +65,11 @@ def test_file_proves_claim_and_bound(case: str, program: str) -> None:
     ),
 )
 def test_designs_reach_the_optimum(case: str, program: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, optimum = program_of(case, program), solved_mechanism(case, program).attrs
+    stated, optimum = program_of(case, program), solved_mechanism(case, program).attrs
     monkeypatch.setattr(choose, "DESIGNS_FIRST", 0)
     monkeypatch.setattr(choose, "MOST_ROWS", 0)
     seen: list[str] = []
-    design = design_of(asked, gap=1e-3, on_progress=lambda state: seen.append(state.method))
+    design = design_of(stated, gap=1e-3, on_progress=lambda state: seen.append(state.method))
     assert design.stopped == "gap"
     assert set(seen) == {"designs"}
     assert design.lower_bound <= optimum["objective"] * (1 + SOLVED)
@@ -78,7 +78,7 @@ def test_designs_reach_the_optimum(case: str, program: str, monkeypatch: pytest.
 
 @pytest.mark.parametrize("limit", [0.05, np.inf])
 def test_early_minimax_keeps_table_and_bound(limit: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An interrupt after the first design; or hardly any time."""
+    """By an interrupt after the first design, or with almost no time."""
 
     def stop(_: object) -> None:
         if limit == np.inf:
@@ -100,7 +100,7 @@ def test_minimax_of_fifteen_cells_within_the_gap() -> None:
 
 @pytest.mark.study
 def test_minimax_of_484_cells_within_one_in_a_hundred() -> None:
-    """By designs of changing priors, of which the largest weight ends 100,000 times as large as the least."""
+    """By designs of changing priors, whose weights end with a ratio of 100,000."""
     mechanism = md.solve(md.programs.Minimax(problem=load_problem("philadelphia", cells=22)), gap=1e-2, time_limit=300)
     assert mechanism.attrs["stopped"] == "gap"
     checked = md.verify(mechanism)
@@ -131,8 +131,8 @@ def test_any_multipliers_give_a_valid_bound() -> None:
             assert (admissible >= 0).all()
             assert math.fsum(admissible * task.rows.epigraph_coefficient) <= 1
             folded = task.rows.lagrangian_cost_down(task.cost, admissible)
-            found = coupled_bound(task.pricer, folded, task.rows.limit, dual, admissible)
-            assert found <= value
+            price = coupled_bound(task.pricer, folded, task.rows.limit, dual, admissible)
+            assert price <= value
 
 
 def test_folded_cost_is_rounded_down() -> None:
@@ -181,14 +181,14 @@ def test_file_with_a_false_claim_is_refused(tmp_path: Path) -> None:
     for program in PROGRAMS:
         mechanism = solved_mechanism(case, program)
         for name, factor in (("objective", 0.99), ("lower_bound", 1.01)):
-            told = rewritten(mechanism, **{name: mechanism.attrs[name] * factor})
-            result = md.verify(told)
+            forged = rewritten(mechanism, **{name: mechanism.attrs[name] * factor})
+            result = md.verify(forged)
             assert not result.certified
             assert any(reason.startswith(name) for reason in result.reasons)
     tighter = json.loads(solved_mechanism(case, "bounded").attrs["parameters"])
     tighter["worst_loss"] *= 0.9
-    told = rewritten(solved_mechanism(case, "bounded"), parameters=json.dumps(tighter))
-    assert any("bound on the loss at secret" in reason for reason in md.verify(told).reasons)
+    forged = rewritten(solved_mechanism(case, "bounded"), parameters=json.dumps(tighter))
+    assert any("bound on the loss at secret" in reason for reason in md.verify(forged).reasons)
     path = md.save(solved_mechanism(case, "robust"), tmp_path / "robust.nc")
     assert md.verify(path).lower_bound_checked is True
 
@@ -209,10 +209,10 @@ def test_without_time_the_best_closed_form_is_returned() -> None:
     case = "line, zero-one"
     problem = problem_of(case)
     optimum = solved_mechanism(case, "minimax").attrs["objective"]
-    found = design_of(md.programs.Minimax(problem=problem), gap=1e-3, time_limit=-1.0)
-    assert found.stopped == "time"
-    assert 0 < found.lower_bound <= optimum <= found.objective
-    assert found.objective <= min(
+    design = design_of(md.programs.Minimax(problem=problem), gap=1e-3, time_limit=-1.0)
+    assert design.stopped == "time"
+    assert 0 < design.lower_bound <= optimum <= design.objective
+    assert design.objective <= min(
         coupled_task.task_of(md.programs.Minimax(problem=problem)).assess(form.mass).objective
         for form in certified_closed_forms(problem)
     )

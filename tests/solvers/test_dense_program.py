@@ -22,15 +22,15 @@ def columns() -> tuple[Vector, Vector]:
 
 def test_boxed_weights_equal_highs() -> None:
     """A box that binds on both sides, as it does while columns are few."""
-    held, cost = columns()
-    weighed = weigh(held, cost, tolerance=1e-10, box=BOX)
-    matrix = np.hstack([held.T, np.eye(12), -np.eye(12)])
+    kernels, cost = columns()
+    weighed = weigh(kernels, cost, tolerance=1e-10, box=BOX)
+    matrix = np.hstack([kernels.T, np.eye(12), -np.eye(12)])
     oracle = linprog(np.r_[cost, BOX[0], -BOX[1]], A_eq=matrix, b_eq=np.ones(12))
     assert weighed.stopped == "gap"
     assert weighed.x.min() > 0
     assert weighed.value == pytest.approx(oracle.fun, rel=SOLVED)
     assert weighed.dual.sum() == pytest.approx(oracle.fun, rel=SOLVED)
-    assert (cost - held @ weighed.dual).min() > -SOLVED
+    assert (cost - kernels @ weighed.dual).min() > -SOLVED
     assert (weighed.dual <= BOX[0] + SOLVED).all()
     assert (weighed.dual >= BOX[1] - SOLVED).all()
 
@@ -39,20 +39,20 @@ def test_boxed_weights_equal_highs() -> None:
 def test_free_weights_equal_highs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     place, centre = rng.random((12, 2)), rng.uniform(-0.3, 1.3, (60, 2))
-    held = np.exp(-2 * np.linalg.norm(place - centre[:, None], axis=2))
-    held = np.vstack([held, np.ones(12)])
-    cost = rng.uniform(0.5, 1.0, 61) * held.sum(axis=1)
-    weighed = weigh(held, cost, tolerance=1e-7)
-    oracle = linprog(cost, A_eq=held.T, b_eq=np.ones(12))
+    kernels = np.exp(-2 * np.linalg.norm(place - centre[:, None], axis=2))
+    kernels = np.vstack([kernels, np.ones(12)])
+    cost = rng.uniform(0.5, 1.0, 61) * kernels.sum(axis=1)
+    weighed = weigh(kernels, cost, tolerance=1e-7)
+    oracle = linprog(cost, A_eq=kernels.T, b_eq=np.ones(12))
     assert weighed.stopped == "gap"
     assert weighed.x.min() >= 0
-    assert weighed.x @ held == pytest.approx(np.ones(12), abs=1e-8)
+    assert weighed.x @ kernels == pytest.approx(np.ones(12), abs=1e-8)
     assert cost @ weighed.x == pytest.approx(oracle.fun, rel=1e-6)
 
 
 @pytest.mark.parametrize("steps", [4, 9])
 def test_drifting_row_sums_end_at_the_best_point(steps: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rounding that sends every later step far away: the best point before it."""
+    """Rounding spoils every later step; the result is the best point before."""
     honest, count = interior_point._direction, [0]
 
     def wild(*given: object) -> interior_point.Point:

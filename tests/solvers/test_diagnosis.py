@@ -90,9 +90,9 @@ def test_rule_predicts_negative_weights_inside(name: str) -> None:
 
 @pytest.mark.exhaustive
 def test_negative_excess_has_no_negative_weight_inside() -> None:
-    found = found_on("smooth")
-    assert found["negative"].sum() > 0
-    core = inside(found)
+    dataset = found_on("smooth")
+    assert dataset["negative"].sum() > 0
+    core = inside(dataset)
     assert core.sizes["secret"] > 700
     assert core["predicted"].sum() == core["negative"].sum() == 0
 
@@ -111,13 +111,13 @@ def test_first_order_weights_follow_the_solved_ones(name: str) -> None:
     ("epsilon", "stencil"), few_by_default(itertools.product([0.2, 0.3, 0.5], [8, 16]), (0.2, 16), (0.5, 8))
 )
 def test_flat_maps_have_negative_weights_at_the_border(epsilon: float, stencil: int) -> None:
-    found = diagnosis(flat(epsilon, stencil))
-    negative = found["negative"].values == 1
-    assert found.attrs["border_rings"] == np.ceil(1 / epsilon)
+    dataset = diagnosis(flat(epsilon, stencil))
+    negative = dataset["negative"].values == 1
+    assert dataset.attrs["border_rings"] == np.ceil(1 / epsilon)
     assert negative.any()
-    assert found["ring"].values[negative].max() < found.attrs["border_rings"]
-    assert set(found["cause"].values[negative]) == {1}
-    assert found["excess"].values == pytest.approx(-(epsilon**2), rel=1e-9)
+    assert dataset["ring"].values[negative].max() < dataset.attrs["border_rings"]
+    assert set(dataset["cause"].values[negative]) == {1}
+    assert dataset["excess"].values == pytest.approx(-(epsilon**2), rel=1e-9)
 
 
 def test_negative_weight_inside_a_flat_map_is_reported() -> None:
@@ -131,46 +131,46 @@ def test_rounding_is_not_negative() -> None:
     problem = flat(0.5, 16)
     weights = np.ones(problem.domain.size)
     weights[5] = -1e-13
-    told = diagnose(problem, weights)
-    assert not len(told.cells)
-    assert told.summary() == "K w = 1 has a solution w >= 0: none of 576 weights is negative"
+    result = diagnose(problem, weights)
+    assert not len(result.cells)
+    assert result.summary() == "K w = 1 has a solution w >= 0: none of 576 weights is negative"
 
 
 def test_dataset_solves_the_system_and_is_sealed(tmp_path: Path) -> None:
-    problem, found = problem_of("sharp"), found_on("sharp")
-    rows = EikonalWeights(problem=problem).kernel() @ found["weight"].values
+    problem, dataset = problem_of("sharp"), found_on("sharp")
+    rows = EikonalWeights(problem=problem).kernel() @ dataset["weight"].values
     assert rows == pytest.approx(1.0, abs=1e-10)
-    assert found["level"].values.tolist() == problem.metric.level_at(problem.domain).tolist()
-    assert found["secret_x"].values.tolist() == problem.domain.points[:, 0].tolist()
-    assert {name: found[name].attrs.get("units") for name in ("excess", "level", "weight", "local_weight")} == {
+    assert dataset["level"].values.tolist() == problem.metric.level_at(problem.domain).tolist()
+    assert dataset["secret_x"].values.tolist() == problem.domain.points[:, 0].tolist()
+    assert {name: dataset[name].attrs.get("units") for name in ("excess", "level", "weight", "local_weight")} == {
         "excess": "1",
         "level": "nats per 1",
         "weight": "1",
         "local_weight": "1",
     }
     assert diagnosis(flat(0.5, 8))["excess"].attrs["units"] == "cell^-2"
-    attrs, cause = found.attrs, found["cause"].values
-    assert attrs["negative_weights"] == (cause > 0).sum() == found["negative"].sum()
+    attrs, cause = dataset.attrs, dataset["cause"].values
+    assert attrs["negative_weights"] == (cause > 0).sum() == dataset["negative"].sum()
     assert attrs["negative_by_boundary"] == (cause == 1).sum() > 0
     assert attrs["negative_by_curvature"] == (cause == 2).sum() > 0
-    assert attrs["cells_with_excess"] == found["predicted"].sum()
+    assert attrs["cells_with_excess"] == dataset["predicted"].sum()
     assert f"{attrs['negative_weights']} of 1296 weights are negative" in attrs["diagnosis"]
-    again = md.plot.load(md.save(found, tmp_path / "diagnosis.nc"))
-    xr.testing.assert_identical(again, found)
+    again = md.plot.load(md.save(dataset, tmp_path / "diagnosis.nc"))
+    xr.testing.assert_identical(again, dataset)
 
 
 def test_diagnosis_agrees_with_the_mechanism() -> None:
     problem = flat(0.5, 16, cells=5)
-    kept = json.loads(solve(EikonalWeights(problem=problem)).attrs["parameters"])
-    assert kept["diagnosis"] == diagnosis(problem).attrs["diagnosis"]
+    parameters = json.loads(solve(EikonalWeights(problem=problem)).attrs["parameters"])
+    assert parameters["diagnosis"] == diagnosis(problem).attrs["diagnosis"]
 
 
 def test_large_grids_have_only_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "DENSE", CELLS**2 - 1)
-    found, solved = diagnosis(problem_of("sharp")), found_on("sharp")
-    assert set(found) == {"ring", "level", "excess", "predicted", "local_weight"}
-    assert found["excess"].values.tolist() == solved["excess"].values.tolist()
-    assert found.attrs["diagnosis"] == (
+    dataset, solved = diagnosis(problem_of("sharp")), found_on("sharp")
+    assert set(dataset) == {"ring", "level", "excess", "predicted", "local_weight"}
+    assert dataset["excess"].values.tolist() == solved["excess"].values.tolist()
+    assert dataset.attrs["diagnosis"] == (
         f"the curvature rule predicts {solved.attrs['cells_with_excess']} negative of 1296 weights"
     )
     line = Domain.grid(CELLS**2, cell=1.0, unit="km")
@@ -199,11 +199,12 @@ def test_metric_without_rule_has_no_rule_variables(case: str, variables: set[str
 def test_multiplied_metrics() -> None:
     problem = flat(0.5, 16)
     half = replace(problem, metric=0.5 * problem.metric)
-    assert (border_rings(problem), border_rings(half)) == (2, 4)
+    assert border_rings(problem) == 2
+    assert border_rings(half) == 4
     assert border_step(half) == pytest.approx(0.25, rel=REORDERED)
-    found, plain = diagnosis(half), diagnosis(flat(0.25, 16))
-    assert found["weight"].values == pytest.approx(plain["weight"].values, rel=1e-6, abs=1e-9)
-    assert found["local_weight"].values == pytest.approx(plain["local_weight"].values, rel=1e-9)
+    dataset, plain = diagnosis(half), diagnosis(flat(0.25, 16))
+    assert dataset["weight"].values == pytest.approx(plain["weight"].values, rel=1e-6, abs=1e-9)
+    assert dataset["local_weight"].values == pytest.approx(plain["local_weight"].values, rel=1e-9)
 
 
 def test_separate_reports_are_refused() -> None:
@@ -217,8 +218,8 @@ def test_docs_quote_the_prediction() -> None:
     text = " ".join((SCRIPT.parent.parent / "docs" / "explanation" / "eikonal.md").read_text(encoding="utf-8").split())
     core = inside(diagnosis(runpy.run_path(str(SCRIPT))["hill"](50, 2.0)))
     negative, predicted = core["negative"] == 1, core["predicted"] == 1
-    named, found, both = (int(x.sum()) for x in (predicted, negative, predicted & negative))
-    assert f"it names {named} cells inside, {found} are negative, {both} are in both" in text
+    predicted_cells, negative_cells, both = (int(x.sum()) for x in (predicted, negative, predicted & negative))
+    assert f"it names {predicted_cells} cells inside, {negative_cells} are negative, {both} are in both" in text
 
 
 @pytest.mark.study
@@ -229,8 +230,8 @@ def test_the_script_prints_its_table(monkeypatch: pytest.MonkeyPatch, capsys: py
     rows = re.findall(r"^ +(\w+(?: hill|, \d+)) +[\d.]+ to [\d.]+ ((?: +[-\d.]+){8}) *$", printed, re.M)
     assert [name for name, _ in rows] == ["smooth hill", "sharp hill", *(f"Philadelphia, {k}" for k in (100, 50, 25))]
     for _, figures in rows:
-        negative, _, border, found, predicted, common, correlation, _ = map(float, figures.split())
-        assert negative == border + found
-        assert common <= min(found, predicted)
+        negative, _, border, inner, predicted, common, correlation, _ = map(float, figures.split())
+        assert negative == border + inner
+        assert common <= min(inner, predicted)
         assert 0.5 < correlation <= 1
     assert "0 of 100 x 100 cells, 29 of 200 x 200 cells, 942 of 400 x 400 cells" in printed

@@ -61,24 +61,24 @@ def sharp_hill() -> DesignProblem:
 
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 1.0, 3.0])
 def test_weights_on_a_line(epsilon: float) -> None:
-    found = weights(flat(12, epsilon))
+    table = weights(flat(12, epsilon))
     expected = np.full(12, math.tanh(epsilon / 2))
     expected[[0, -1]] = 1 / (1 + math.exp(-epsilon))
-    assert np.abs(found - expected).max() <= LINEAR_ALGEBRA / epsilon
+    assert np.abs(table - expected).max() <= LINEAR_ALGEBRA / epsilon
 
 
 @pytest.mark.parametrize(("epsilon", "limit"), [(1.0, 1.8413), (0.5, 1.9590), (0.25, 1.9896), (0.06, 1.9994)], ids=str)
 def test_laplace_limit_on_a_line(epsilon: float, limit: float) -> None:
-    """MSE eps^2 in the middle of a long line: 2 e^{-a} (a / (1 - e^{-a}))^2 with a = eps h, towards 2."""
+    """MSE eps^2 in the middle of a long line is 2 e^{-a} (a / (1 - e^{-a}))^2 with a = eps h, and tends to 2."""
     count = 2 * math.ceil(25 / epsilon) + 1
     problem = flat(count, epsilon)
     middle = count // 2
     row = np.exp(-problem.distances[middle]) * weights(problem)
-    found = float(row @ (np.arange(count) - middle) ** 2) * epsilon**2
+    error = float(row @ (np.arange(count) - middle) ** 2) * epsilon**2
     exact = 2 * math.exp(-epsilon) * (epsilon / -math.expm1(-epsilon)) ** 2
     assert exact == pytest.approx(limit, abs=5e-4)
-    assert found == pytest.approx(exact, rel=1e-6)
-    assert found < 2
+    assert error == pytest.approx(exact, rel=1e-6)
+    assert error < 2
 
 
 @pytest.mark.parametrize(
@@ -86,19 +86,19 @@ def test_laplace_limit_on_a_line(epsilon: float, limit: float) -> None:
     few_by_default([(1.0, 35, 5.789), (0.75, 41, 5.9092), (0.5, 65, 5.973)], (1.0, 35, 5.789)),
 )
 def test_laplace_limit_in_the_plane(epsilon: float, count: int, limit: float) -> None:
-    """MSE eps^2 of the middle row under the Euclidean metric, towards 6; second route: the sum over the lattice."""
+    """MSE eps^2 of the middle row under the Euclidean metric tends to 6; second route: the sum over the lattice."""
     problem = flat((count, count), epsilon, Euclidean(epsilon=epsilon, unit="cell"))
     kernel = np.exp(-epsilon * problem.domain.euclidean_to(problem.domain))
     middle = problem.domain.size // 2
     solved = scipy.linalg.solve(kernel, np.ones(len(kernel)), assume_a="pos")
     distance = problem.domain.euclidean_to(problem.domain)[middle]
-    found = float((kernel[middle] * solved) @ distance**2) * epsilon**2
+    error = float((kernel[middle] * solved) @ distance**2) * epsilon**2
     step = np.arange(-200, 201)
     radius = np.hypot(step[:, None], step[None, :])
     lattice = np.exp(-epsilon * radius)
     exact = float((lattice * radius**2).sum() / lattice.sum()) * epsilon**2
     assert exact == pytest.approx(limit, rel=5e-4)
-    assert found == pytest.approx(exact, rel=2e-3)
+    assert error == pytest.approx(exact, rel=2e-3)
 
 
 def test_the_statement_has_the_same_weights() -> None:
@@ -131,9 +131,9 @@ def test_small_levels_fail_at_the_boundary(epsilon: float) -> None:
     assert (diagnosis.ring[diagnosis.cells] == 1).any()
     assert "boundary" in diagnosis.summary()
     mechanism = solve(EikonalWeights(problem=problem))
-    kept = json.loads(mechanism.attrs["parameters"])
-    assert kept["negative_weights"] == kept["negative_by_boundary"] == len(diagnosis.cells)
-    assert "frame" in kept["remedy"]
+    parameters = json.loads(mechanism.attrs["parameters"])
+    assert parameters["negative_weights"] == parameters["negative_by_boundary"] == len(diagnosis.cells)
+    assert "frame" in parameters["remedy"]
     assert verify(mechanism).certified
     optimum = solve(Optimal(problem=problem), gap=1e-3).attrs
     assert mechanism.attrs["expected_loss"] >= optimum["lower_bound"]
@@ -169,7 +169,7 @@ def test_either_remedy_is_private(limit: int, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_edge_budgets_respect_every_edge() -> None:
-    """Before any repair: the table of the remedy satisfies the claim to rounding, the signed solution does not."""
+    """Before any repair the table of the remedy satisfies the claim to rounding; the signed solution does not."""
     problem = sharp_hill()
     table, late = edge_budget(problem, pad_problem(problem))
     assert not late
@@ -206,8 +206,8 @@ def test_fast_marching_is_private() -> None:
 
 
 @pytest.mark.usefixtures("skfmm")
-def test_fast_marching_loses_what_docs_programs_says() -> None:
-    """Losses on 15 x 15 cells; the overshoot along edges, and what the minorant takes, from the fields themselves."""
+def test_fast_marching_losses_equal_the_docs() -> None:
+    """Losses on 15 x 15 cells; the overshoot along edges, and the cut of the minorant, from the fields themselves."""
     problem = load_problem("philadelphia", cells=15)
     losses = [
         solve(EikonalWeights(problem=problem, distances=distances), bound=False).attrs["expected_loss"]
@@ -217,10 +217,12 @@ def test_fast_marching_loses_what_docs_programs_says() -> None:
     level, edges = problem.metric.level, problem.edges
     raw = np.column_stack([fast_marching(problem.domain, level, y) for y in range(problem.domain.size)])
     rise = np.abs(raw[edges.tail] - raw[edges.head]) / edges.length[:, None]
-    assert (round(float(rise.max()), 2), round(float((rise > 1 + 1e-9).mean()), 2)) == (1.54, 0.11)
+    assert round(float(rise.max()), 2) == 1.54
+    assert round(float((rise > 1 + 1e-9).mean()), 2) == 0.11
     away = raw > 0
     taken = 1 - fast_marching_kernel(problem.domain, level, edges)[away] / raw[away]
-    assert (round(float(taken.mean()), 3), round(float(taken.max()), 2)) == (0.014, 0.27)
+    assert round(float(taken.mean()), 3) == 0.014
+    assert round(float(taken.max()), 2) == 0.27
 
 
 @pytest.mark.parametrize(

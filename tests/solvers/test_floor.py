@@ -1,4 +1,4 @@
-"""No design loses more than the best closed form that keeps its claim, and no search continues after its time."""
+"""No design loses more than the best closed form with its claim, and no search continues after its time."""
 
 from __future__ import annotations
 
@@ -39,25 +39,25 @@ WITHOUT_TIME = few_by_default(
 
 
 def private_losses(problem: md.DesignProblem) -> dict[str, float]:
-    """The remapped losses of the public baselines that keep the claim of a problem."""
-    found = {}
+    """Remapped losses of the public baselines that satisfy the claim of a problem."""
+    losses = {}
     for name, make in BASELINES.items():
         try:
-            made = make(problem)
+            mechanism = make(problem)
         except UnsuitableError:
             continue
-        if made.attrs["ratio"] <= UP_TO_ROUNDING:
-            found[name] = remapped_loss(made)
-    return found
+        if mechanism.attrs["ratio"] <= UP_TO_ROUNDING:
+            losses[name] = remapped_loss(mechanism)
+    return losses
 
 
 def plane(side: int) -> md.DesignProblem:
     """Cells of 100 m at 0.005 nats per m, more people in a corner."""
     domain = md.Domain.grid((side, side), cell=100.0, unit="m")
     where = domain.points / domain.points.max()
-    own = priors.proportional(np.exp(-4 * (where**2).sum(axis=1)) + 0.2)
+    prior = priors.proportional(np.exp(-4 * (where**2).sum(axis=1)) + 0.2)
     return md.DesignProblem(
-        domain=domain, metric=md.Euclidean(epsilon=0.005, unit="m"), prior=own, loss=md.losses.Distance()
+        domain=domain, metric=md.Euclidean(epsilon=0.005, unit="m"), prior=prior, loss=md.losses.Distance()
     )
 
 
@@ -69,12 +69,12 @@ def plane(side: int) -> md.DesignProblem:
 )
 def test_best_closed_form_is_certified_and_best(case: str) -> None:
     problem = problem_of(case)
-    found = best.best_closed_form(problem)
-    assert found.loss <= min(private_losses(problem).values()) * (1 + SPARED)
-    assert reference_violations(found.mass, problem.edges) == 0
-    assert are_rows(found.mass)
+    best_form = best.best_closed_form(problem)
+    assert best_form.loss <= min(private_losses(problem).values()) * (1 + SPARED)
+    assert reference_violations(best_form.mass, problem.edges) == 0
+    assert are_rows(best_form.mass)
     every = {form.name: form.loss for form in best.certified_closed_forms(problem)}
-    assert found.loss <= min(every.values()) * (1 + SPARED)
+    assert best_form.loss <= min(every.values()) * (1 + SPARED)
 
 
 @pytest.mark.parametrize(("case", "method"), WITHOUT_TIME)
@@ -108,14 +108,14 @@ def test_the_other_routes_of_tables(method: str) -> None:
 
 
 def test_constant_report_is_returned_if_best() -> None:
-    """At next to no level nothing beats the constant report, and the interior-point method need not find that."""
+    """At a tiny level the constant report is optimal, and the interior-point method may miss that."""
     problem = replace(plane(6), metric=md.Euclidean(epsilon=1e-6, unit="m"))
     design = md.solve(problem, method="blocks", gap=0.5, time_limit=NO_TIME)
     assert design.attrs["expected_loss"] <= problem.constant_loss * (1 + SPARED)
 
 
 def test_level_too_small_for_repair_gets_closed_form() -> None:
-    """Edges below 2^-30 nats have no integers of their own; everybody's best report is proved to be as good."""
+    """Edges below 2^-30 nats round to 0; the constant report is proved to be as good."""
     design = md.solve(md.load_problem("line", epsilon=1e-12))
     assert design.attrs["stopped"] == "gap"
     assert '"closed_form": "constant"' in design.attrs["parameters"]
@@ -132,9 +132,7 @@ def test_noise_worse_than_a_constant_is_skipped():
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("epsilon", "name"), [(0.05, "geometric_clamped"), (0.02, "exponential")])
 def test_noise_is_computed_if_its_masses_are_quick(epsilon, name):
-    """At the lower level they are followed for 45 / 0.02 cells on each axis, and 0.9 % less loss would take six times
-    as long.
-    """
+    """At the lower level noise reaches 45 / 0.02 cells on each axis; 0.9 % less loss would take 6 times as long."""
     assert best.best_closed_form(md.load_problem("flat", cells=30, epsilon=epsilon)).name == name
 
 
@@ -188,7 +186,7 @@ ITERATIONS = [(4, math.inf, 8), (4, 6.0, 5), (4, 5.5, 4), (4, 0.0, 0), (5, math.
 
 @pytest.mark.parametrize(("cells", "limit", "iterations"), few_by_default(ITERATIONS, *ITERATIONS[:4]))
 def test_blocks_start_no_late_iteration(monkeypatch, cells: int, limit: float, iterations: int) -> None:
-    """Every factorisation takes a second: as many as fit, and one more would end after the deadline."""
+    """Every factorisation takes a second: the last one that fits is the last one that starts."""
     clock, taken = Clock(), []
     factor = blocks.BlockAlgebra.factor
 
@@ -228,9 +226,9 @@ def test_edge_budgets_end_in_time_with_a_private_table(monkeypatch) -> None:
 def test_weights_of_tables_and_of_factors_obey_a_limit() -> None:
     problem = md.load_problem("philadelphia", cells=6, extent=4.0)
     for method in ("table", "factored"):
-        made = md.solve(md.EikonalWeights(problem=problem), method=method, time_limit=NO_TIME)
-        assert made.attrs["stopped"] == "time"
-        assert md.verify(made).certified
+        mechanism = md.solve(md.EikonalWeights(problem=problem), method=method, time_limit=NO_TIME)
+        assert mechanism.attrs["stopped"] == "time"
+        assert md.verify(mechanism).certified
 
 
 def test_too_many_factors_are_refused_with_an_estimate(monkeypatch) -> None:
@@ -255,7 +253,7 @@ def test_too_many_factors_are_refused_with_an_estimate(monkeypatch) -> None:
     [("highs", 0), pytest.param("highs", 1, marks=pytest.mark.exhaustive)],
 )
 def test_rows_without_prior_are_designed(method: str, seed: int) -> None:
-    """HiGHS alone leaves them wrong; the optimum is that of rays."""
+    """HiGHS alone leaves these rows wrong; the optimum is that of rays."""
     built = md.load_problem("philadelphia", cells=5)
     prior = built.prior_array * (np.random.default_rng(seed).random(25) > 0.6)
     problem = replace(built, prior=prior / prior.sum())

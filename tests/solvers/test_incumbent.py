@@ -44,23 +44,29 @@ def test_better_feasible_tables_are_kept() -> None:
     assert best.try_table(table(4.0, 0.0), closed_form="constant")
     assert not best.try_table(table(5.0, 0.0))
     assert not best.try_table(table(3.0, 0.0, 1e-15))  # breaks a limit
-    assert (best.objective, best.parameters) == (4.0, {"closed_form": "constant"})
+    assert best.objective == 4.0
+    assert best.parameters == {"closed_form": "constant"}
     assert best.try_table(table(3.0))
-    assert (best.objective, best.parameters) == (3.0, {})
+    assert best.objective == 3.0
+    assert best.parameters == {}
 
 
 def test_gap_uses_best_table_and_best_bound() -> None:
     best = incumbent(target=0.25)
     best.try_table(table(4.0))
-    assert (best.lower_bound, best.gap, best.is_close) == (0.0, 1.0, False)
+    assert best.lower_bound == 0.0
+    assert best.gap == 1.0
+    assert not best.is_close
     assert best.record_bound(bound(3.0))
     assert not best.record_bound(bound(2.0))
-    assert (best.lower_bound, best.gap, best.is_close) == (3.0, 0.25, True)
+    assert best.lower_bound == 3.0
+    assert best.gap == 0.25
+    assert best.is_close
 
 
 @dataclass
 class Scripted:
-    """A route that finds an objective, then ends as it is told."""
+    """A route that reaches an objective, then ends for a given reason."""
 
     ends: Stop | Exception
     objective: float = math.inf
@@ -80,7 +86,7 @@ class Scripted:
         return self.ends
 
 
-def follow(*routes: Route, budget: TimeBudget | None = None, known: float = 1.0) -> Stop:
+def run_all(*routes: Route, budget: TimeBudget | None = None, known: float = 1.0) -> Stop:
     best = incumbent()
     best.record_bound(bound(known))
     return run_routes(routes, task(), best, budget or TimeBudget())
@@ -88,26 +94,29 @@ def follow(*routes: Route, budget: TimeBudget | None = None, known: float = 1.0)
 
 def test_routes_run_until_one_meets_the_gap() -> None:
     first, second, third = Scripted(Stop.PRECISION, 2.0), Scripted(Stop.PRECISION, 1.0), Scripted(Stop.PRECISION)
-    assert follow(first, second, third) is Stop.GAP
-    assert (first.runs, second.runs, third.runs) == ([0], [0], [])  # rounds are counted anew
+    assert run_all(first, second, third) is Stop.GAP
+    # Every route counts its rounds from 0.
+    assert first.runs == [0]
+    assert second.runs == [0]
+    assert third.runs == []
 
 
 @pytest.mark.parametrize("ends", [Stop.TIME, SolverError("no", field="solver", value=""), Stop.PRECISION])
-def test_early_route_is_followed(ends: Stop | Exception) -> None:
+def test_next_route_follows_an_early_end(ends: Stop | Exception) -> None:
     last = Scripted(Stop.PRECISION)
-    assert follow(Scripted(ends, 2.0), last) is Stop.PRECISION
+    assert run_all(Scripted(ends, 2.0), last) is Stop.PRECISION
     assert last.runs == [0]
 
 
 def test_rejected_route_is_skipped() -> None:
     rejected, last = Scripted(Stop.GAP, reason="too large"), Scripted(Stop.GAP)
-    assert follow(rejected, Scripted(Stop.INTERRUPT, 2.0), last) is Stop.INTERRUPT
+    assert run_all(rejected, Scripted(Stop.INTERRUPT, 2.0), last) is Stop.INTERRUPT
     assert rejected.runs == last.runs == []
 
 
 def test_without_time_no_route_runs() -> None:
     route = Scripted(Stop.GAP)
-    assert follow(route, budget=TimeBudget.of(-1.0)) is Stop.TIME
+    assert run_all(route, budget=TimeBudget.of(-1.0)) is Stop.TIME
     assert route.runs == []
 
 
@@ -115,8 +124,10 @@ def test_budget_keeps_its_reserve(monkeypatch: pytest.MonkeyPatch) -> None:
     now = SimpleNamespace(value=100.0)
     monkeypatch.setattr(time_budget, "time", SimpleNamespace(monotonic=lambda: now.value))
     budget = TimeBudget.of(10.0, reserve=2.0)
-    assert (budget.remaining(), budget.is_spent()) == (8.0, False)
-    assert (budget.allows(8.0), budget.allows(8.5)) == (True, False)
+    assert budget.remaining() == 8.0
+    assert not budget.is_spent()
+    assert budget.allows(8.0)
+    assert not budget.allows(8.5)
     assert budget.within(0.25).remaining() == 2.0
     now.value = 108.0
     assert budget.is_spent()

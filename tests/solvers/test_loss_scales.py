@@ -43,7 +43,7 @@ def euclidean(unit: float = 1.0) -> DesignProblem:
 
 
 def answers(unit: float = 1.0) -> DesignProblem:
-    """Few answers that are likely far from the secret that each is anchored at."""
+    """Few answers, each likely at secrets far from its anchor."""
     domain = Domain.grid((20,), unit, unit="m")
     return md.release.release_problem(
         domain=domain,
@@ -56,10 +56,10 @@ def answers(unit: float = 1.0) -> DesignProblem:
 
 def labels_problem(unit: float = 1.0) -> DesignProblem:
     """Which of four columns of a map, judged by the distance to the column named."""
-    asked = eikonal(unit)
+    problem = eikonal(unit)
     labels = np.arange(16) // 4
     return md.losses.query_problem(
-        domain=asked.domain, metric=asked.metric, prior=asked.prior_array, query=labels, loss="distance"
+        domain=problem.domain, metric=problem.metric, prior=problem.prior_array, query=labels, loss="distance"
     )
 
 
@@ -69,8 +69,9 @@ def in_loss(problem: DesignProblem, scale: float) -> DesignProblem:
 
 @dataclass(frozen=True)
 class Route:
-    """How a program is made of a problem; scaled by losses, or by the unit of length where these have no table. power,
-    by which the objective goes with the scale: 0 where it is no loss.
+    """A program of a problem, scaled by its losses, or by the unit of length for losses without a table.
+
+    The objective is proportional to scale^power; power is 0 if it is not a loss.
     """
 
     make: Callable[[DesignProblem], Program] = md.Optimal
@@ -80,7 +81,7 @@ class Route:
     power: int = 1
 
     def solve(self, scale: float) -> tuple[float, float]:
-        """The objective and the bound, divided by the scale; the bound is nan where there is none."""
+        """The objective and the bound, divided by the scale; the bound is nan if there is none."""
         problem = self.problem(scale) if self.by_length else in_loss(self.problem(), scale)
         program = self.make(problem)
         attrs = md.solve(program, **{"gap": GAP} | self.options).attrs

@@ -51,9 +51,9 @@ DOMAINS: dict[str, Callable[[], DesignProblem]] = {
 @pytest.mark.parametrize("name", few_by_default(ANCHORS, "randomized_response", "geometric_clamped"))
 def test_the_anchors_of_paris(name: str) -> None:
     problem = on(Domain.grid((30, 30), cell=150.0, unit="m"))
-    found = match_distance(problem, name, 450.0)
-    assert found.epsilon == pytest.approx(ANCHORS[name], rel=ANCHOR)
-    assert found.unit == ("nats" if name == "randomized_response" else "nats per m")
+    match = match_distance(problem, name, 450.0)
+    assert match.epsilon == pytest.approx(ANCHORS[name], rel=ANCHOR)
+    assert match.unit == ("nats" if name == "randomized_response" else "nats per m")
 
 
 @pytest.mark.parametrize("case", DOMAINS)
@@ -75,16 +75,16 @@ def test_randomized_response_has_a_closed_form(case: str, share: float) -> None:
 def test_the_distance_is_reached_and_falls_with_epsilon(case: str, name: str, target: float) -> None:
     """The second route adds prior, probability and distance entry by entry."""
     problem = DOMAINS[case]()
-    found, points = match_distance(problem, name, target), problem.domain.points
+    match, points = match_distance(problem, name, target), problem.domain.points
     distances = []
     for factor in (0.99, 1.0, 1.01):
-        table = matched.FAMILIES[name].table(problem, factor * found.epsilon)
+        table = matched.FAMILIES[name].table(problem, factor * match.epsilon)
         terms = (
             problem.prior_array[u] * table[u, y] * math.dist(points[u], points[y]) for u, y in np.ndindex(table.shape)
         )
         distances.append(math.fsum(terms))
     assert distances[1] == pytest.approx(target, rel=SUMMED)
-    assert found.distance == pytest.approx(distances[1], rel=SUMMED)
+    assert match.distance == pytest.approx(distances[1], rel=SUMMED)
     assert distances[0] > distances[1] > distances[2]
 
 
@@ -95,8 +95,8 @@ def test_unreachable_distance_is_refused_with_range(name: str, monkeypatch: pyte
     monkeypatch.setattr(matched, "MAX_STEP_NATS", 5.0)
     problem = DOMAINS["grid"]()
     family = matched.FAMILIES[name]
-    least, _, most = family.epsilons(problem.domain)
-    near, wide = map(family.expected_distances(problem), (most, least))
+    smallest, _, largest = family.epsilons(problem.domain)
+    near, wide = map(family.expected_distances(problem), (largest, smallest))
     assert 0 < near < wide
     for target in (0.5 * near, 1.001 * wide):
         with pytest.raises(InputError, match="under this prior") as caught:
@@ -113,8 +113,8 @@ def test_widest_noise_tends_to_uniform_or_corners() -> None:
     uniform = float(prior @ abs(place[:, None] - place).mean(axis=1))
     ends = float(prior @ (abs(place - place[0]) + abs(place - place[-1]))) / 2
     for name, family in matched.FAMILIES.items():
-        least, _, _ = family.epsilons(problem.domain)
-        wide = family.expected_distances(problem)(least)
+        smallest, _, _ = family.epsilons(problem.domain)
+        wide = family.expected_distances(problem)(smallest)
         assert wide == pytest.approx(ends if family.is_clamped else uniform, rel=1e-3), name
 
 
@@ -125,10 +125,11 @@ def test_any_function_is_a_family() -> None:
         weight = 1 / (1 + epsilon * given.domain.euclidean_to(given.reports)) ** 3
         return weight / weight.sum(axis=1, keepdims=True)
 
-    found = match_distance(problem, rings, 1.5)
-    assert (found.family, found.unit) == ("rings", "nats per km")
+    match = match_distance(problem, rings, 1.5)
+    assert match.family == "rings"
+    assert match.unit == "nats per km"
     weights = problem.prior_array[:, None] * problem.domain.euclidean_to(problem.domain)
-    assert float((rings(problem, found.epsilon) * weights).sum()) == pytest.approx(1.5, rel=SUMMED)
+    assert float((rings(problem, match.epsilon) * weights).sum()) == pytest.approx(1.5, rel=SUMMED)
 
 
 @pytest.mark.parametrize(
@@ -207,14 +208,16 @@ def max_log_ratio(table, problem):
 @pytest.mark.parametrize("name", matched.FAMILIES)
 def test_matched_level_holds_for_all_pairs(name, level):
     problem = paris()
-    found = match_effective_epsilon(problem, name, level)
-    table = matched.FAMILIES[name].table(problem, found.epsilon)
+    match = match_effective_epsilon(problem, name, level)
+    table = matched.FAMILIES[name].table(problem, match.epsilon)
     assert max_log_ratio(table, problem) == pytest.approx(level, rel=MATCHED)
-    assert found.distance == pytest.approx(float(np.sum(table * problem.weighted_loss)), rel=1e-12)
+    assert match.distance == pytest.approx(float(np.sum(table * problem.weighted_loss)), rel=1e-12)
     if name == "randomized_response":
-        assert (found.epsilon, found.unit) == (pytest.approx(level * 150, rel=MATCHED), "nats")
+        assert match.epsilon == pytest.approx(level * 150, rel=MATCHED)
+        assert match.unit == "nats"
     elif name == "geometric_clamped":
-        assert (found.epsilon, found.unit) == (pytest.approx(level, rel=MATCHED), "nats per m")
+        assert match.epsilon == pytest.approx(level, rel=MATCHED)
+        assert match.unit == "nats per m"
 
 
 @pytest.mark.parametrize("level", [0.0, -1.0, math.nan, math.inf])

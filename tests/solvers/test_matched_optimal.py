@@ -26,31 +26,31 @@ def program(cells: int = 4) -> MatchedOptimal:
 
 
 @cache
-def least_by_statement() -> float:
+def epsilon_by_statement() -> float:
     """The root of the cvxpy statement over all pairs."""
-    asked = program()
-    return float(brentq(lambda e: asked.statement(e).solve(solver="HIGHS") - TARGET, 0.004, 0.02, rtol=ROOT / 10))
+    matched = program()
+    return float(brentq(lambda e: matched.statement(e).solve(solver="HIGHS") - TARGET, 0.004, 0.02, rtol=ROOT / 10))
 
 
 @pytest.mark.parametrize("direct", [4_000, 0], ids=["all pairs", "graph"])
 def test_the_interval_encloses_the_least_epsilon(direct: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(matched, "MAX_DIRECT_PAIRS", direct)
-    asked, gap = program(), 1e-3
-    found = design_of(asked, gap=gap)
-    epsilon, least = found.claimed_epsilon, found.figures["epsilon_lower_bound"]
+    stated, gap = program(), 1e-3
+    design = design_of(stated, gap=gap)
+    epsilon, lower = design.claimed_epsilon, design.figures["epsilon_lower_bound"]
     assert epsilon is not None
-    assert found.stopped == "gap"
-    assert float(least) <= least_by_statement() * (1 + ROOT)
-    assert epsilon >= least_by_statement() * (1 - ROOT)
-    assert epsilon <= float(least) * (1 + 3 * gap) * asked.excess
-    there = asked.at(epsilon)
-    assert are_rows(found.mass)
-    assert reference_violations(found.mass, there.edges) == 0
-    assert reference_violations(found.mass, asked.at(0.999 * epsilon).edges) > 0
-    entries = found.mass / 2.0**62 * there.domain.euclidean_to(there.domain) / there.domain.size
+    assert design.stopped == "gap"
+    assert float(lower) <= epsilon_by_statement() * (1 + ROOT)
+    assert epsilon >= epsilon_by_statement() * (1 - ROOT)
+    assert epsilon <= float(lower) * (1 + 3 * gap) * stated.excess
+    there = stated.at(epsilon)
+    assert are_rows(design.mass)
+    assert reference_violations(design.mass, there.edges) == 0
+    assert reference_violations(design.mass, stated.at(0.999 * epsilon).edges) > 0
+    entries = design.mass / 2.0**62 * there.domain.euclidean_to(there.domain) / there.domain.size
     assert float(entries.sum()) == pytest.approx(TARGET, rel=MATCHED)
-    assert found.loss == pytest.approx(float(entries.sum()), rel=1e-12)
-    assert 0 <= found.parameters["constant_share"] < gap
+    assert design.loss == pytest.approx(float(entries.sum()), rel=1e-12)
+    assert 0 <= design.parameters["constant_share"] < gap
 
 
 @pytest.mark.parametrize("cells", [5, 9])
@@ -88,10 +88,10 @@ def test_invalid_distances_are_refused(distance: float) -> None:
 
 
 def test_unreachable_distance_is_refused() -> None:
-    given = program().problem
-    far = Domain.points_at(given.domain.points[:2] + 1000.0, unit=given.domain.unit)
+    problem = program().problem
+    far = Domain.points_at(problem.domain.points[:2] + 1000.0, unit=problem.domain.unit)
     with pytest.raises(InputError, match="the smallest expected distance"):
-        MatchedOptimal(replace(given, reports=far), distance=TARGET)
+        MatchedOptimal(replace(problem, reports=far), distance=TARGET)
 
 
 def test_another_metric_is_refused() -> None:

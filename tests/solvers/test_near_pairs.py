@@ -1,4 +1,4 @@
-"""Near pairs of a lattice: which they are, and how much longer paths along them are."""
+"""Near pairs of a lattice: their displacements, and the excess of paths along them."""
 
 from __future__ import annotations
 
@@ -22,29 +22,29 @@ def problem(domain: Domain) -> DesignProblem:
 
 
 def test_near_pairs_lie_on_the_stencil() -> None:
-    """Every edge of the claim again, one by one: its displacement sorted, its length as the claim has it."""
-    asked = problem(grid((6, 6)))
+    """Every edge of the claim, one by one: its sorted displacement and its length."""
+    direct = problem(grid((6, 6)))
     steps = {(1, 0), (1, 1), (2, 1), (3, 1), (3, 2)}
-    index = asked.domain.index
+    index = direct.domain.index
     assert index is not None
-    claimed = zip(asked.edges.tail.tolist(), asked.edges.head.tolist(), asked.edges.length.tolist(), strict=True)
+    claimed = zip(direct.edges.tail.tolist(), direct.edges.head.tolist(), direct.edges.length.tolist(), strict=True)
     expected = {
         (u, v): length
         for u, v, length in claimed
         if tuple(sorted(abs(index[u] - index[v]).tolist(), reverse=True)) in steps
     }
-    near = near_pairs(asked).edges
-    found = zip(near.tail.tolist(), near.head.tolist(), near.length.tolist(), strict=True)
-    assert {(u, v): length for u, v, length in found} == expected
-    assert len(near.tail) == len(expected) < len(asked.edges.tail)
-    assert len(near_edges(asked.edges, asked.domain, 4).tail) == 2 * 6 * 5
+    near = near_pairs(direct).edges
+    pairs = zip(near.tail.tolist(), near.head.tolist(), near.length.tolist(), strict=True)
+    assert {(u, v): length for u, v, length in pairs} == expected
+    assert len(near.tail) == len(expected) < len(direct.edges.tail)
+    assert len(near_edges(direct.edges, direct.domain, 4).tail) == 2 * 6 * 5
 
 
 def test_excess_around_a_mask_by_hand() -> None:
     """Five cells around a masked one: its neighbours are 2 apart, and two diagonal steps along near pairs."""
     mask = np.array([[True, True], [True, False], [True, True]])
-    asked = problem(grid((3, 2), mask=mask))
-    assert excess(asked, near_pairs(asked)) == pytest.approx(np.sqrt(2), rel=1e-12)
+    direct = problem(grid((3, 2), mask=mask))
+    assert excess(direct, near_pairs(direct)) == pytest.approx(np.sqrt(2), rel=1e-12)
 
 
 @pytest.mark.parametrize(

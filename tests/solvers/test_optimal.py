@@ -180,12 +180,12 @@ def test_progress_is_monotone(method: str) -> None:
     few_by_default([("blocks", 0), ("blocks", 1), ("blocks", 5), ("columns", 0)], ("blocks", 1), ("columns", 0)),
 )
 def test_interrupt_keeps_table_with_true_gap(method: str, when: int) -> None:
-    told = 0
+    calls = 0
 
     def stop(state: Any) -> None:
-        nonlocal told
-        told += 1
-        if told > when:
+        nonlocal calls
+        calls += 1
+        if calls > when:
             raise KeyboardInterrupt
 
     problem = load_problem("philadelphia", cells=8)
@@ -239,7 +239,7 @@ def test_warm_start_gives_the_same_optimum() -> None:
     problem = load_problem("philadelphia", cells=3, extent=6.0)
     whole, half = (replace(problem, metric=factor * problem.metric) for factor in (1.0, 0.5))
     start = optimal_design(whole, gap=1e-3, method="blocks")
-    cold, warm = (optimal_design(half, gap=1e-3, method="blocks", start=given) for given in (None, start))
+    cold, warm = (optimal_design(half, gap=1e-3, method="blocks", start=first) for first in (None, start))
     assert cold.stopped == warm.stopped == "gap"
     assert max(cold.lower_bound, warm.lower_bound) <= min(cold.loss, warm.loss)
 

@@ -18,7 +18,7 @@ from mechdesign.solvers.cone.pricing import ConePricer, homogeneous_bound, lower
 ROUNDED = 1e-9  # relative to sum |r g|: pivots stop at 1e-15 of it, the other solver at 1e-10
 CONE = 1e-9  # relative: rays are built with lengths shortened by as much, against cycling
 ULPS = 1e-14  # relative: a few dozen roundings
-BELOW_THE_OPTIMUM = 1e-7  # relative: what a homogeneous bound may lose to negative prices, and to one more step
+BELOW_THE_OPTIMUM = 1e-7  # relative: loss of a homogeneous bound by negative prices and by one more step
 BELOW = 1e-12  # relative: the other solver may end this little below the true minimum
 
 
@@ -75,9 +75,9 @@ def minimum(r: np.ndarray, anchor: int, edges: Edges) -> tuple[float, np.ndarray
     rows[np.arange(len(tail)), head] = -np.exp(length / 2)
     fixed = np.eye(len(r))[anchor : anchor + 1]
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    found = linprog(r, rows, np.zeros(len(tail)), fixed, [1.0], method="highs-ds", options=options)
-    assert found.status == 0
-    return found.fun, found.x
+    solution = linprog(r, rows, np.zeros(len(tail)), fixed, [1.0], method="highs-ds", options=options)
+    assert solution.status == 0
+    return solution.fun, solution.x
 
 
 @pytest.mark.parametrize(
@@ -90,10 +90,10 @@ def test_value_is_the_minimum_over_the_cone(name: str) -> None:
     price = ConePricer(edges, n, anchors).price(cost, dual, rays=True)
     for y, anchor in enumerate(anchors):
         r = cost[:, y] - dual
-        least, minimiser = minimum(r, int(anchor), edges)
+        smallest, minimiser = minimum(r, int(anchor), edges)
         scale = np.abs(r * minimiser).sum()
-        assert price.value[y] <= least + BELOW * scale
-        assert price.value[y] >= least - ROUNDED * scale
+        assert price.value[y] <= smallest + BELOW * scale
+        assert price.value[y] >= smallest - ROUNDED * scale
 
 
 @ALL
@@ -168,13 +168,13 @@ def test_homogeneous_bound_is_at_least_lower_bound(name: str) -> None:
     loss = cost.sum(axis=0).min()
     for share in (0.3, 1.0, 3.0):
         dual = share * cost.min(axis=1) + 0.1 * rng.random(n) * loss / n
-        found = homogeneous_bound(pricer, cost, dual, loss=loss)
-        assert found.value == lower_bound(found.dual, pricer.price(cost, found.dual).value)
-        assert lower_bound(dual, pricer.price(cost, dual).value) <= found.value <= loss
+        bound = homogeneous_bound(pricer, cost, dual, loss=loss)
+        assert bound.value == lower_bound(bound.dual, pricer.price(cost, bound.dual).value)
+        assert lower_bound(dual, pricer.price(cost, dual).value) <= bound.value <= loss
 
 
 def test_homogeneous_bound_tolerates_distant_errors() -> None:
-    """A line with 4 nats a step, whose far half has no prior: there 1e-12 too much is multiplied by e^60."""
+    """A line with 4 nats a step, its far half without prior: an error of 1e-12 there is multiplied by e^60."""
     n, peopled = 16, 8
     edges = Edges(tail=np.arange(n - 1), head=np.arange(1, n), length=np.full(n - 1, 4.0))
     cost = (1 + np.abs(np.subtract.outer(np.arange(n), np.arange(n)))) / n
@@ -185,9 +185,9 @@ def test_homogeneous_bound_tolerates_distant_errors() -> None:
     assert exact == pytest.approx(peopled / n)
     dual[peopled:] = 1e-12
     assert lower_bound(dual, pricer.price(cost, dual).value) == 0
-    found = homogeneous_bound(pricer, cost, dual, loss=1.0)
-    assert exact * (1 - BELOW_THE_OPTIMUM) <= found.value
-    assert found.value == lower_bound(found.dual, pricer.price(cost, found.dual).value)
+    bound = homogeneous_bound(pricer, cost, dual, loss=1.0)
+    assert exact * (1 - BELOW_THE_OPTIMUM) <= bound.value
+    assert bound.value == lower_bound(bound.dual, pricer.price(cost, bound.dual).value)
 
 
 def test_useless_trials_are_skipped() -> None:
@@ -197,8 +197,8 @@ def test_useless_trials_are_skipped() -> None:
     pricer = ConePricer(edges, n, np.arange(cost.shape[1]) % n)
     dual = cost.sum(axis=1)
     first = lower_bound(dual, pricer.price(cost, dual).value)
-    for given in ({"known": dual.sum()}, {"enough": first}):
-        assert homogeneous_bound(pricer, cost, dual, loss=1.0, **given).value == first
+    for options in ({"known": dual.sum()}, {"enough": first}):
+        assert homogeneous_bound(pricer, cost, dual, loss=1.0, **options).value == first
 
 
 @pytest.mark.parametrize(
@@ -213,21 +213,21 @@ def test_useless_trials_are_skipped() -> None:
     ],
 )
 def test_lower_bounds_that_are_known(dual: list[float], value: list[float], bound: float) -> None:
-    found = lower_bound(np.array(dual), np.array(value))
-    assert 0 <= found <= bound
-    assert found == pytest.approx(bound, rel=1e-15)
+    result = lower_bound(np.array(dual), np.array(value))
+    assert 0 <= result <= bound
+    assert result == pytest.approx(bound, rel=1e-15)
 
 
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_every_operation_is_rounded_down(sign: int) -> None:
-    """One edge, all the mass at its far end: the price is sign r e^{-sign d}, in Decimal to fifty digits."""
+    """One edge with all mass at its far end: the price is sign r e^{-sign d}, in Decimal to fifty digits."""
     rng = np.random.default_rng(sign + 5)
     with localcontext(prec=50):
         for _ in range(50):
             length, mass = rng.uniform(0.1, 9.0), rng.uniform(0.1, 1.0)
             edges = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([length]))
             cost, dual = np.array([[0.0], [max(sign * mass, 0.0)]]), np.array([0.0, max(-sign * mass, 0.0)])
-            found = ConePricer(edges, 2, np.array([0])).price(cost, dual).value[0]
+            price = ConePricer(edges, 2, np.array([0])).price(cost, dual).value[0]
             exact = sign * Decimal(mass) * (Decimal(-sign) * Decimal(length)).exp()
-            assert Decimal(float(found)) <= exact
-            assert found == pytest.approx(float(exact), rel=ULPS)
+            assert Decimal(float(price)) <= exact
+            assert price == pytest.approx(float(exact), rel=ULPS)

@@ -40,15 +40,17 @@ ALL = pytest.mark.parametrize("case", LABELS)
 
 
 def labels_of(case: str) -> np.ndarray:
-    found = LABELS[case]
-    return np.arange(CASES[case]().domain.size) % 3 if found is None else np.array(found)
+    labels = LABELS[case]
+    return np.arange(CASES[case]().domain.size) % 3 if labels is None else np.array(labels)
 
 
 @cache
 def problem_of(case: str) -> DesignProblem:
-    given = CASES[case]()
+    problem = CASES[case]()
     loss = "distance" if case in ("scattered points", "eikonal, masked") else "zero-one"
-    return query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=labels_of(case), loss=loss)
+    return query_problem(
+        domain=problem.domain, metric=problem.metric, prior=problem.prior, query=labels_of(case), loss=loss
+    )
 
 
 @cache
@@ -92,32 +94,32 @@ def test_statement_has_the_same_optimum(case: str) -> None:
 def test_distances_to_sets_by_four_routes(case: str) -> None:
     problem, query = problem_of(case), Query(labels=labels_of(case))
     edges, n = problem.edges, problem.domain.size
-    found = distances_to_sets(edges, n, query.places)
+    distances = distances_to_sets(edges, n, query.places)
     brute = np.column_stack([problem.distances[:, places].min(axis=1) for places in query.places])
-    assert found == pytest.approx(brute, abs=LINEAR_ALGEBRA)
-    assert (found[np.arange(n), query.answer] == 0).all()
+    assert distances == pytest.approx(brute, abs=LINEAR_ALGEBRA)
+    assert (distances[np.arange(n), query.answer] == 0).all()
     indicator = (query.answer[:, None] == np.arange(len(query.values))).astype(float)
-    assert -np.log(envelope(indicator, edges)) == pytest.approx(found, abs=DESIGN_MARGIN)
+    assert -np.log(envelope(indicator, edges)) == pytest.approx(distances, abs=DESIGN_MARGIN)
     step = edges.length.min() / 2000
     units = np.floor(edges.length / step).astype(np.uint16)
     metric = IntegerMetric(points=problem.domain.points, tail=edges.tail, head=edges.head, units=units, cap=40_000)
     every = metric.from_sources(np.arange(n))
     whole = np.column_stack([every[:, places].min(axis=1) for places in query.places]) * step
-    assert (whole <= found + LINEAR_ALGEBRA).all()
-    assert (whole >= found - n * step).all()
+    assert (whole <= distances + LINEAR_ALGEBRA).all()
+    assert (whole >= distances - n * step).all()
 
 
 def test_many_sets_are_searched_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = problem_of("eikonal, masked")
     sets = [np.array([u]) for u in range(problem.domain.size)]
-    monkeypatch.setattr("mechdesign.problem.lattice._SETS", 4)
+    monkeypatch.setattr("mechdesign.problem.lattice._SETS_PER_SEARCH", 4)
     assert distances_to_sets(problem.edges, problem.domain.size, sets) == pytest.approx(
         problem.distances, abs=LINEAR_ALGEBRA
     )
 
 
 def test_a_wall_is_walked_around() -> None:
-    """Two cells either side of a wall: f_y goes round it, and masked cells have no label."""
+    """f_y between two sides of a wall is the length of the path around it; masked cells have no label."""
     mask = np.ones((3, 3), bool)
     mask[1, :2] = False
     raster = Raster(x=np.arange(3) + 0.5, y=np.arange(3) + 0.5, values=np.repeat([[1], [9], [2]], 3, 1), unit="cell")
@@ -152,36 +154,34 @@ def test_a_threshold_on_a_line(left: int, right: int, epsilon: float) -> None:
 
 @pytest.mark.parametrize(("factor", "holds"), [(0.95, True), (1.05, False)])
 def test_a_lopsided_threshold(factor: float, holds: bool) -> None:
-    """The formula holds while the sums of prior e^{-f} differ by less than e^d; beyond, another is better."""
+    """The formula holds while the sums of prior e^{-f} differ by less than e^d; beyond, another table is better."""
     epsilon = 0.7
     decay = np.exp(-epsilon * np.array([2, 1, 0, 0, 1, 2]))
     weight = np.repeat([math.exp(epsilon) * factor, 1.0], 3)
     problem = on_a_line([0, 0, 0, 1, 1, 1], epsilon, priors.proportional(weight))
     formula = weight @ decay / (1 + math.exp(epsilon)) / weight.sum()
     best = md.solve(md.Optimal(problem=problem), gap=SOLVED).attrs["expected_loss"]
-    found = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
+    loss = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     if holds:
-        assert [found, best] == pytest.approx([formula, formula], rel=ORACLE)
+        assert [loss, best] == pytest.approx([formula, formula], rel=ORACLE)
     else:
-        assert best < found * (1 + SOLVED)
-        assert found < formula * (1 - 1e-4)
+        assert best < loss * (1 + SOLVED)
+        assert loss < formula * (1 - 1e-4)
 
 
 def test_one_label_per_place_is_eikonal() -> None:
     """Zero-one loss on a line, where the eikonal weights are optimal: the same kernel, table and loss."""
-    given = CASES["line, zero-one"]()
-    problem = query_problem(
-        domain=given.domain, metric=given.metric, prior=given.prior, query=np.arange(given.domain.size)
-    )
-    n = given.domain.size
-    program, eikonal = md.programs.QueryWeights(problem=problem), md.EikonalWeights(problem=given)
+    line = CASES["line, zero-one"]()
+    problem = query_problem(domain=line.domain, metric=line.metric, prior=line.prior, query=np.arange(line.domain.size))
+    n = line.domain.size
+    program, eikonal = md.programs.QueryWeights(problem=problem), md.EikonalWeights(problem=line)
     kernel = eikonal.kernel()
     assert program.kernel[:, :n] == pytest.approx(kernel, rel=LINEAR_ALGEBRA)
     weights = np.zeros(len(program.answer))
     weights[:n] = scipy.linalg.solve(kernel, np.ones(n))
     assert weights.min() >= 0
     assert program.table(weights) == pytest.approx(kernel * weights[:n], abs=LINEAR_ALGEBRA)
-    assert isinstance(given.loss, ZeroOne)
+    assert isinstance(line.loss, ZeroOne)
     assert md.solve(program).attrs["expected_loss"] == pytest.approx(
         md.solve(eikonal).attrs["expected_loss"], rel=ORACLE
     )
@@ -205,35 +205,35 @@ def test_every_family_of_sets_lowers_the_loss(
 
 
 def test_source_sets_by_brute_force() -> None:
-    """Which sets there are, from all distances; two labels have no corners."""
+    """The source sets, from all distances; two labels have no corners."""
     for labels in (4, 2):
         problem = md.load_problem("neighbourhoods", cells=9, labels=labels, extent=8.0)
         program = md.programs.QueryWeights(problem=problem)
-        found = {(y, tuple(source.tolist())) for y, source in program.sources}
-        assert len(found) == len(program.sources)
+        source_sets = {(y, tuple(source.tolist())) for y, source in program.sources}
+        assert len(source_sets) == len(program.sources)
         tail, head, length = problem.edges.both_ways()
         expected = set()
-        for y, own in enumerate(program.query.places):
+        for y, places in enumerate(program.query.places):
             away = [
-                np.sort([problem.distances[u, other].min() for other in program.query.places if other is not own])
-                for u in own
+                np.sort([problem.distances[u, other].min() for other in program.query.places if other is not places])
+                for u in places
             ]
-            step = np.array([length[tail == u].min() for u in own])
+            step = np.array([length[tail == u].min() for u in places])
             sets = [
-                own[[row[j] >= t for row in away]] for t in query_weights.RECEDING for j in range(min(2, labels - 1))
+                places[[row[j] >= t for row in away]] for t in query_weights.RECEDING for j in range(min(2, labels - 1))
             ]
-            sets += [own[step >= np.quantile(step, share)] for share in query_weights.SHARES]
-            sets += [np.array([u]) for u in own if np.isin(head[tail == u], own, invert=True).any()]
-            expected |= {(y, tuple(s.tolist())) for s in sets if 0 < len(s) < len(own)}
-        assert found == expected
+            sets += [places[step >= np.quantile(step, share)] for share in query_weights.SHARES]
+            sets += [np.array([u]) for u in places if np.isin(head[tail == u], places, invert=True).any()]
+            expected |= {(y, tuple(s.tolist())) for s in sets if 0 < len(s) < len(places)}
+        assert source_sets == expected
 
 
 def test_strict_privacy_gives_a_constant() -> None:
-    """A map of half a nat: the constant report is nearly the best, and the program does no worse."""
+    """On a map of half a nat the constant report is nearly optimal; the program is at least as good."""
     problem = md.load_problem("neighbourhoods", cells=6, labels=4, extent=0.5)
-    found = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
+    loss = md.solve(md.programs.QueryWeights(problem=problem)).attrs["expected_loss"]
     best = md.solve(md.Optimal(problem=problem), gap=SOLVED).attrs["expected_loss"]
-    assert best * (1 - SOLVED) <= found <= problem.constant_loss * (1 + ORACLE)
+    assert best * (1 - SOLVED) <= loss <= problem.constant_loss * (1 + ORACLE)
     assert best >= 0.9 * problem.constant_loss
 
 
@@ -242,7 +242,7 @@ def test_strict_privacy_gives_a_constant() -> None:
     few_by_default([(10, 10.0, 0.95), (10, 2.5, 0.8), (20, 20.0, 0.85), (20, 5.0, 0.6)], (10, 2.5, 0.8)),
 )
 def test_the_bound_comes_near(cells: int, extent: float, share: float) -> None:
-    """On long edges by the program's own multipliers, on short ones by those of the border."""
+    """On long edges by the multipliers of the program, on short ones by those of the border."""
     problem = md.load_problem("neighbourhoods", cells=cells, extent=extent)
     attrs = md.solve(md.programs.QueryWeights(problem=problem)).attrs
     assert share * attrs["expected_loss"] <= attrs["lower_bound"] <= attrs["expected_loss"]
@@ -262,7 +262,7 @@ def test_without_room_fewer_kernels_are_used(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_large_problems_avoid_pair_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bound is left out beyond a size, and no step asks for all distances."""
+    """Large problems have no bound, and no step computes all distances."""
 
     def refuse(self: object) -> None:
         raise AssertionError("n x n")
@@ -275,11 +275,12 @@ def test_large_problems_avoid_pair_tables(monkeypatch: pytest.MonkeyPatch) -> No
     mechanism = md.solve(md.programs.QueryWeights(problem=problem))
     assert "lower_bound" not in mechanism.attrs
     checked = md.verify(mechanism)
-    assert (checked.certified, checked.lower_bound_checked) == (True, None)
+    assert checked.certified
+    assert checked.lower_bound_checked is None
 
 
 def test_violated_constraints_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Seven at a time or five hundred: the same loss; without any the repair pays for it."""
+    """Seven at a time or five hundred give the same loss; with none the repair raises it."""
     problem = problem_of("eikonal, masked")
     full = solve_case("eikonal, masked").attrs["expected_loss"]
     monkeypatch.setattr(solver, "OPTIONS", solver.QueryOptions(added=7))
@@ -292,7 +293,7 @@ def test_violated_constraints_are_added(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_query_whose_answer_is_known() -> None:
-    """All of the prior on one label: nobody is ever wrong."""
+    """All of the prior on one label: the loss is 0."""
     mechanism = md.solve(
         md.programs.QueryWeights(problem=on_a_line([0, 0, 0, 1, 1], 0.5, np.array([0.2, 0.3, 0.5, 0.0, 0.0])))
     )
@@ -313,15 +314,19 @@ def test_other_programs_accept_a_query_problem(tmp_path: Path) -> None:
     problem = md.load_problem("neighbourhoods", cells=4, labels=3, loss="distance")
     rows = {row["mechanism"]: row for row in md.compare(problem).to_dict("records")}
     assert {"optimal", "query", "exponential", "constant"} <= set(rows)
-    found = md.solve(md.programs.QueryWeights(problem=problem))
-    assert rows["optimal"]["loss"] <= rows["query"]["loss"] == found.attrs["expected_loss"] <= rows["constant"]["loss"]
+    mechanism = md.solve(md.programs.QueryWeights(problem=problem))
+    assert (
+        rows["optimal"]["loss"] <= rows["query"]["loss"] == mechanism.attrs["expected_loss"] <= rows["constant"]["loss"]
+    )
     assert md.verify(md.solve(md.programs.Minimax(problem=problem))).certified
-    assert found.attrs["expected_loss"] >= md.utility.bayes_remap(found).attrs["expected_loss"] * (1 - DESIGN_MARGIN)
-    md.save(found, tmp_path / "answers.nc")
+    assert mechanism.attrs["expected_loss"] >= md.utility.bayes_remap(mechanism).attrs["expected_loss"] * (
+        1 - DESIGN_MARGIN
+    )
+    md.save(mechanism, tmp_path / "answers.nc")
     assert md.verify(tmp_path / "answers.nc").certified
-    assert md.export(found, tmp_path / "answers.csv").read_text().count("\n") > 16 * 3
-    kept = json.loads(found.attrs["parameters"])
-    assert kept["labels"] == problem.query.values.tolist() == [0, 1, 2]
+    assert md.export(mechanism, tmp_path / "answers.csv").read_text().count("\n") > 16 * 3
+    parameters = json.loads(mechanism.attrs["parameters"])
+    assert parameters["labels"] == problem.query.values.tolist() == [0, 1, 2]
 
 
 def test_the_command_line(tmp_path: Path, run_json: Callable[..., tuple[int, Any]]) -> None:
@@ -332,26 +337,30 @@ def test_the_command_line(tmp_path: Path, run_json: Callable[..., tuple[int, Any
         ended, printed = run_json("solve", *words, "--program", "query")
         assert ended == code
         if code == 0:
-            assert (printed["program"], printed["reports"], printed["certified"]) == ("query", 3, True)
+            assert printed["program"] == "query"
+            assert printed["reports"] == 3
+            assert printed["certified"]
             assert md.verify(tmp_path / "answers.nc").certified
         else:
             assert printed["error"]["field"] == "labels"
 
 
 def test_bad_programs() -> None:
-    given = CASES["line, zero-one"]()
+    problem = CASES["line, zero-one"]()
     with pytest.raises(UnsuitableError) as caught:
-        md.programs.QueryWeights(problem=given)
+        md.programs.QueryWeights(problem=problem)
     assert caught.value.field == "labels"
     with pytest.raises(InputError) as refused:
         DesignProblem(
-            domain=given.domain,
-            metric=given.metric,
-            prior=given.prior,
-            loss=given.loss,
+            domain=problem.domain,
+            metric=problem.metric,
+            prior=problem.prior,
+            loss=problem.loss,
             query=Query(labels=[0, 1] * 4),
         )
     assert refused.value.field == "reports"
     with pytest.raises(InputError) as refused:
-        query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=[0, 1] * 4, loss="squared")  # type: ignore[arg-type]
+        query_problem(
+            domain=problem.domain, metric=problem.metric, prior=problem.prior, query=[0, 1] * 4, loss="squared"
+        )  # type: ignore[arg-type]
     assert refused.value.field == "loss"

@@ -17,26 +17,28 @@ STEPS = 1e-9  # relative; loss and bound of two certified intervals, rounded
 
 
 def encloses_optimum(seed: int, largest: int) -> bool:
-    """Solve a random case and compare; whether there was an optimum to compare with."""
+    """Solve a random case and compare; True if there was an optimum to compare with."""
     program = random_case(seed, largest=largest)
     attrs = md.solve(program).attrs
     value, bound = attrs.get("objective", attrs["expected_loss"]), attrs["lower_bound"]
     if program.name not in OWN:
         assert value - bound <= GAP * value
         assert attrs["stopped"] == "gap"
-    least = optimum(program)
-    assert 0 < bound <= value or 0 in (value, least)
-    if least is None:
+    exact = optimum(program)
+    assert 0 < bound <= value or 0 in (value, exact)
+    if exact is None:
         return False
-    assert bound <= least * (1 + TWICE)
-    assert least * (1 - TWICE) <= value
+    assert bound <= exact * (1 + TWICE)
+    assert exact * (1 - TWICE) <= value
     return True
 
 
 @pytest.mark.parametrize("start", few_by_default(range(0, 60, 10), 10))
 def test_intervals_hold_the_optimum(start: int) -> None:
     compared = [encloses_optimum(seed, SMALL) for seed in range(start, start + 10)]
-    assert np.mean(compared) >= 0.8  # what methods of HiGHS differ on is no evidence; it must stay the exception
+    assert (
+        np.mean(compared) >= 0.8
+    )  # a case on which two methods of HiGHS differ is not evidence, and must stay the exception
 
 
 @pytest.mark.exhaustive
@@ -51,17 +53,17 @@ def test_intervals_hold_the_optimum_of_larger_problems(start: int) -> None:
 def test_forced_method_is_right_or_refuses(method: str, seeds: range) -> None:
     for seed in seeds:
         problem = random_problem(seed, largest=8)
-        least = optimal_design(problem, gap=GAP)
-        found = optimal_design(problem, gap=GAP, method=method)
-        assert found.lower_bound <= least.loss * (1 + STEPS)
-        assert found.loss >= least.lower_bound * (1 - STEPS)
-        assert found.lower_bound > 0
-        assert found.stopped == ("gap" if found.loss - found.lower_bound <= GAP * found.loss else "precision")
+        reference = optimal_design(problem, gap=GAP)
+        design = optimal_design(problem, gap=GAP, method=method)
+        assert design.lower_bound <= reference.loss * (1 + STEPS)
+        assert design.loss >= reference.lower_bound * (1 - STEPS)
+        assert design.lower_bound > 0
+        assert design.stopped == ("gap" if design.loss - design.lower_bound <= GAP * design.loss else "precision")
 
 
 @pytest.mark.parametrize("x", [0.9, 0.71, 0.55, 0.3, 0.1])
 def test_row_sum_without_prior_binds_both_ways(x: float) -> None:
-    """Three leaves at e^{-d} = x from a centre where nobody lives: 0-1 loss, with the centre's row and without."""
+    """Three leaves at e^{-d} = x from a centre with prior 0: 0-1 loss, with the centre's row and without."""
     length = np.full(3, -np.log(x))
     pairs = np.array([0, 0, 1]), np.array([1, 2, 2])
     cost = 1 - np.eye(4)[:, :3]
@@ -79,8 +81,8 @@ def test_row_sum_without_prior_binds_both_ways(x: float) -> None:
         loss=md.losses.TableLoss(cost[:3]),
     )
     for problem in (star, leaves):
-        found = optimal_design(problem, gap=1e-8)
-        assert found.lower_bound * (1 - STEPS) <= exact_optimum(problem) <= found.loss * (1 + STEPS)
+        design = optimal_design(problem, gap=1e-8)
+        assert design.lower_bound * (1 - STEPS) <= exact_optimum(problem) <= design.loss * (1 + STEPS)
     assert exact_optimum(star) > exact_optimum(leaves) * 1.01
 
 
@@ -97,12 +99,12 @@ def test_queries_over_lengths_from_1e_minus_5_to_73_nats(seed: int) -> None:
     length[:2] = 1.4e-5, 73.0
     domain = md.Domain.points_at(random.random((n, 2)), unit="km")
     prior = random.random(n)
-    asked = md.losses.query_problem(
+    problem = md.losses.query_problem(
         domain=domain,
         metric=md.Graph(tail=tail, head=head, length=length),
         prior=prior / prior.sum(),
         query=np.r_[0, 1, 2, random.integers(0, 3, n - 3)],
     )
-    attrs, least = md.solve(md.programs.QueryWeights(problem=asked)).attrs, optimal_design(asked, gap=GAP)
-    assert 0 < attrs["lower_bound"] <= least.loss
-    assert least.lower_bound <= attrs["expected_loss"] <= least.loss * 1.3
+    attrs, reference = md.solve(md.programs.QueryWeights(problem=problem)).attrs, optimal_design(problem, gap=GAP)
+    assert 0 < attrs["lower_bound"] <= reference.loss
+    assert reference.lower_bound <= attrs["expected_loss"] <= reference.loss * 1.3

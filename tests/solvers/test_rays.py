@@ -24,7 +24,7 @@ FINE = 1e-6
 ROUNDED = 1e-12  # relative; a vertex solved for from its basis
 
 
-def without(cells: int, zeros: int, seed: int) -> md.DesignProblem:
+def with_empty_cells(cells: int, zeros: int, seed: int) -> md.DesignProblem:
     """Philadelphia with nobody in some cells."""
     problem = load_problem("philadelphia", cells=cells)
     prior = problem.prior_array.copy()
@@ -53,125 +53,129 @@ def generation(problem: md.DesignProblem, target: float = GAP) -> tuple[RayGener
     ),
 )
 def test_maps_with_empty_cells(cells: int, zeros: int | None, seed: int) -> None:
-    problem = scattered_problem(cells, seed) if zeros is None else without(cells, zeros, seed)
-    found = optimal_design(problem, gap=GAP)
+    problem = scattered_problem(cells, seed) if zeros is None else with_empty_cells(cells, zeros, seed)
+    design = optimal_design(problem, gap=GAP)
     fine = optimal_design(problem, gap=FINE)
-    assert found.stopped == fine.stopped == "gap"
-    assert 0 < found.lower_bound <= fine.loss <= found.loss * (1 + ROUNDED)
-    assert found.lower_bound <= fine.lower_bound * (1 + FINE)
+    assert design.stopped == fine.stopped == "gap"
+    assert 0 < design.lower_bound <= fine.loss <= design.loss * (1 + ROUNDED)
+    assert design.lower_bound <= fine.lower_bound * (1 + FINE)
     assert fine.loss - fine.lower_bound <= FINE * fine.loss
 
 
 @pytest.mark.parametrize("cells", [5, 6])
 def test_minimax_has_least_favourable_prior(cells: int) -> None:
     problem = load_problem("philadelphia", cells=cells)
-    found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
-    assert found.stopped == "gap"
-    assert found.multipliers is not None
-    worst = optimal_design(replace(problem, prior=found.multipliers / found.multipliers.sum()), gap=GAP)
-    assert found.lower_bound <= worst.loss * (1 + GAP)
-    assert worst.lower_bound <= found.objective * (1 + ROUNDED)
+    design = design_of(md.programs.Minimax(problem=problem), gap=GAP)
+    assert design.stopped == "gap"
+    assert design.multipliers is not None
+    worst = optimal_design(replace(problem, prior=design.multipliers / design.multipliers.sum()), gap=GAP)
+    assert design.lower_bound <= worst.loss * (1 + GAP)
+    assert worst.lower_bound <= design.objective * (1 + ROUNDED)
 
 
 def test_zero_point_of_highs_keeps_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The whole program first, as with short edges; every point is zero, and rays find the table."""
+    """The whole program first, as with short edges; its every point is zero, and rays find the table."""
     problem = load_problem("line", cells=6)
     solve = highs.solve_linear_program
 
-    def zero(*given, **options):
-        found = solve(*given, **options)
-        return replace(found, x=np.zeros_like(found.x))
+    def return_zero(*arguments, **options):
+        solution = solve(*arguments, **options)
+        return replace(solution, x=np.zeros_like(solution.x))
 
-    monkeypatch.setattr("mechdesign.solvers.incumbent.solve_linear_program", zero)
-    found = design_of(md.programs.Minimax(problem=problem), gap=GAP)
-    assert found.stopped == "gap"
-    assert found.lower_bound <= found.objective <= found.lower_bound / (1 - GAP)
+    monkeypatch.setattr("mechdesign.solvers.incumbent.solve_linear_program", return_zero)
+    design = design_of(md.programs.Minimax(problem=problem), gap=GAP)
+    assert design.stopped == "gap"
+    assert design.lower_bound <= design.objective <= design.lower_bound / (1 - GAP)
 
 
 def test_objective_is_of_the_table_and_above_bound() -> None:
-    problem = without(6, 7, 3)
+    problem = with_empty_cells(6, 7, 3)
     rays, incumbent = generation(problem, FINE)
     decide, decisions = rays.decide, []
 
-    def checked(*given):
+    def check_and_decide(*arguments):
         table, objective = rays.master.table(), rays.master.objective
         assert (table * problem.weighted_loss).sum() == pytest.approx(objective, rel=1e-9)
         assert table.sum(axis=1) == pytest.approx(np.ones(36), abs=1e-9)
         assert incumbent.lower_bound <= objective * (1 + 1e-9)
-        decisions.append(decide(*given))
+        decisions.append(decide(*arguments))
         return decisions[-1]
 
-    rays.decide = checked
+    rays.decide = check_and_decide
     assert generate(rays, incumbent, TimeBudget()) == "gap"
     assert decisions[-1] is Decision.FINISH
     assert Decision.CONTINUE in decisions
 
 
 def test_deadline_ends_rays() -> None:
-    assert generate(*generation(without(4, 2, 0), FINE), TimeBudget(-np.inf)) == "time"
+    assert generate(*generation(with_empty_cells(4, 2, 0), FINE), TimeBudget(-np.inf)) == "time"
 
 
 def test_failing_method_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
-    (rays, incumbent), solve, seen = generation(without(4, 2, 0)), highs.ColumnMaster.solve, []
+    (rays, incumbent), solve, seen = generation(with_empty_cells(4, 2, 0)), highs.ColumnMaster.solve, []
 
-    def fails(self, time_limit, *, interior=None):
+    def fail_at_vertices(self, time_limit, *, interior=None):
         seen.append(interior is None)
         if interior is None:
             raise SolverError("no", field="solver", value="x", remedy="y")
         return solve(self, time_limit, interior=interior)
 
-    monkeypatch.setattr(highs.ColumnMaster, "solve", fails)
+    monkeypatch.setattr(highs.ColumnMaster, "solve", fail_at_vertices)
     assert generate(rays, incumbent, TimeBudget()) == "gap"
     assert seen[:2] == [True, False]
     assert not any(seen[1:])
-    monkeypatch.setattr(highs.ColumnMaster, "solve", lambda self, time_limit, *, interior=None: fails(self, time_limit))
+    monkeypatch.setattr(
+        highs.ColumnMaster, "solve", lambda self, time_limit, *, interior=None: fail_at_vertices(self, time_limit)
+    )
     with pytest.raises(SolverError):
         rays.master.solve(1.0, 0.0)
 
 
 def test_cycling_simplex_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without steps it ends before any vertex, and the interior-point method goes on; the test below has a map that
-    made HiGHS turn until its time was over.
+    """Without iterations it ends before any vertex, and the interior-point method takes over.
+
+    The test below has a map on which HiGHS once cycled until its time limit.
     """
     monkeypatch.setattr(highs, "_ITERATIONS", 0)
-    problem = without(8, 18, 0)
-    found = optimal_design(problem, gap=GAP)
-    assert found.stopped == "gap"
+    problem = with_empty_cells(8, 18, 0)
+    design = optimal_design(problem, gap=GAP)
+    assert design.stopped == "gap"
     monkeypatch.undo()
-    assert found.lower_bound <= optimal_design(problem, gap=FINE).loss <= found.loss
+    assert design.lower_bound <= optimal_design(problem, gap=FINE).loss <= design.loss
 
 
 @pytest.mark.study
 def test_map_that_made_highs_cycle() -> None:
-    found = optimal_design(random_map(37, 4, 12), gap=1e-4, time_limit=120)
-    assert found.stopped == "gap"
+    design = optimal_design(random_map(37, 4, 12), gap=1e-4, time_limit=120)
+    assert design.stopped == "gap"
 
 
 def test_master_point_and_multipliers_fit_its_basis() -> None:
-    """Entries of 1e-11 beside 1, which HiGHS reads to its tolerance only."""
+    """Entries of 1e-11 next to 1, which HiGHS resolves only to its tolerance."""
     columns = np.array([[1.0, 1e-11, 0.0], [0.5, 1.0, 0.0], [0.0, 0.25, 1.0], [1.0, 1.0, 1.0]])
     cost = np.array([1.0, 2.0, 3.0, 9.0])
     master = highs.ColumnMaster(right=np.ones(3), linking=3, unit=1.0)
     master.add(columns, cost)
-    found = master.solve(np.inf)
-    assert found.x @ columns == pytest.approx(np.ones(3), rel=ROUNDED)
-    assert columns[:3] @ found.dual == pytest.approx(cost[:3], rel=ROUNDED)
-    assert found.objective == pytest.approx(float(cost @ found.x), rel=ROUNDED)
+    solution = master.solve(np.inf)
+    assert solution.x @ columns == pytest.approx(np.ones(3), rel=ROUNDED)
+    assert columns[:3] @ solution.dual == pytest.approx(cost[:3], rel=ROUNDED)
+    assert solution.objective == pytest.approx(float(cost @ solution.x), rel=ROUNDED)
     central = master.solve(np.inf, interior=1e-9)
-    assert central.objective == pytest.approx(found.objective, rel=FINE)
+    assert central.objective == pytest.approx(solution.objective, rel=FINE)
 
 
 def test_limits_of_a_master_bind_from_above() -> None:
     master = highs.ColumnMaster(right=np.array([1.0, 0.25]), linking=1, unit=1.0)
     master.add(np.array([[1.0, 1.0], [1.0, 0.0]]), np.array([1.0, 3.0]))
-    found = master.solve(np.inf)
-    assert found.x == pytest.approx([0.25, 0.75])
-    assert found.dual == pytest.approx([3.0, -2.0])
+    solution = master.solve(np.inf)
+    assert solution.x == pytest.approx([0.25, 0.75])
+    assert solution.dual == pytest.approx([3.0, -2.0])
 
 
 @pytest.mark.parametrize("extent", [800.0, 1e100])
 def test_shared_answer_with_long_edges(extent):
-    """Secrets may reveal their answer: the remaining loss is the least mass that integers can hold."""
+    """With long edges secrets may reveal their answer; the remaining loss is the smallest mass in integers."""
     design = optimal_design(load_problem("neighbourhoods", cells=4, labels=2, extent=extent), gap=GAP)
-    assert (design.stopped, design.lower_bound >= 0) == ("gap", True)
+    assert design.stopped == "gap"
+    assert design.lower_bound >= 0
     assert design.loss <= FINE**2

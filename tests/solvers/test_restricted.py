@@ -23,7 +23,7 @@ CUTS = ("none", "some", "all")
 ROUNDED = 1e-12  # relative: sums of a few hundred terms
 SMALLEST = 1e-9  # coefficients of the row sums that HiGHS would drop
 FARTHEST = 600.0  # nats beyond the cap: e^600 is a double, and so are its products with losses
-RESTORED = 1e-5  # of row sums: what the method ends with; restoration stops where only the constant report is left
+RESTORED = 1e-5  # error of row sums at the end; restoration stops if only the constant report can move
 
 
 @cache
@@ -76,9 +76,9 @@ def test_program_points_are_private_tables_of_profiles(case: str, cuts: str) -> 
         x = np.exp(rng.uniform(-0.5, 0.5, program.variables))
         x[-1] = 0.0
         table = program.table(x)
-        kept = (x[lower] <= np.exp(program.slack) * x[upper] * (1 + ROUNDED)).all()
+        holds = (x[lower] <= np.exp(program.slack) * x[upper] * (1 + ROUNDED)).all()
         private = (table[tail] <= np.exp(length)[:, None] * table[head] * (1 + ROUNDED)).all()
-        assert kept == private
+        assert holds == private
         assert (program.cost * x).sum() == pytest.approx(
             (problem.weighted_loss * table).sum() / problem.constant_loss, rel=ROUNDED
         )
@@ -158,15 +158,15 @@ def linear_program(restricted: RestrictedProgram, cap: float) -> tuple[LinearPro
 def test_the_interior_point_ends_where_highs_does(case: str, cuts: str) -> None:
     program = program_of(case, cuts)
     n = program.component.shape[1]
-    found = solve_blocks(program, dual=np.zeros(n), tolerance=BLOCKS / 10)
-    assert found.stopped == "gap"
+    point = solve_blocks(program, dual=np.zeros(n), tolerance=BLOCKS / 10)
+    assert point.stopped == "gap"
     linear, scale = linear_program(program, 18.0)
     reference = solve_linear_program(linear, tolerance=SOLVED)
-    assert program.cost @ found.q == pytest.approx(reference.objective, rel=BLOCKS)
+    assert program.cost @ point.q == pytest.approx(reference.objective, rel=BLOCKS)
     assert program.cost @ (reference.x * scale) == pytest.approx(reference.objective, rel=SOLVED)
-    assert found.dual.sum() == pytest.approx(reference.objective, rel=BLOCKS)
-    assert np.abs(program.table(found.q).sum(axis=1) - 1).max() <= RESTORED
-    assert BlockAlgebra(program).cone(found.q).min() >= -BLOCKS * 1e-3
+    assert point.dual.sum() == pytest.approx(reference.objective, rel=BLOCKS)
+    assert np.abs(program.table(point.q).sum(axis=1) - 1).max() <= RESTORED
+    assert BlockAlgebra(program).cone(point.q).min() >= -BLOCKS * 1e-3
 
 
 @pytest.mark.parametrize("tolerance", few_by_default([1e-1, 1e-3], 1e-3))
@@ -175,9 +175,9 @@ def test_restoration_corrects_row_sums(tolerance: float) -> None:
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     cut = np.random.default_rng(5).random(pricer.distance.shape) < 0.1
     program = restrict(problem, 1 / problem.constant_loss, pricer.distance, pricer.parent, cut)
-    found = solve_blocks(program, dual=np.zeros(problem.domain.size), tolerance=tolerance)
-    assert found.stopped == "gap"
-    assert np.abs(program.table(found.q).sum(axis=1) - 1).max() <= ROUNDED
+    point = solve_blocks(program, dual=np.zeros(problem.domain.size), tolerance=tolerance)
+    assert point.stopped == "gap"
+    assert np.abs(program.table(point.q).sum(axis=1) - 1).max() <= ROUNDED
 
 
 def test_all_cuts_give_the_whole_program() -> None:
@@ -198,8 +198,10 @@ def test_time_and_interrupts_return_a_point_inside() -> None:
     start = np.zeros(program.component.shape[1])
     interrupted = solve_blocks(program, dual=start, tolerance=1e-9, on_progress=stop)
     late = solve_blocks(program, dual=start, tolerance=1e-9, deadline=0.0)
-    assert (interrupted.stopped, interrupted.iterations) == ("interrupt", 3)
-    assert (late.stopped, late.iterations) == ("time", 0)
+    assert interrupted.stopped == "interrupt"
+    assert interrupted.iterations == 3
+    assert late.stopped == "time"
+    assert late.iterations == 0
     assert np.isfinite(interrupted.q).all()
     assert (interrupted.q > 0).all()
     assert (late.q > 0).all()
@@ -222,7 +224,7 @@ def test_work_blocks_cover_their_range_once() -> None:
 
 
 def test_no_work_block_starts_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a clock that every block moves on by a second."""
+    """Every block advances the clock of the test by a second."""
     done: list[int] = []
     monkeypatch.setattr("time.monotonic", lambda: float(len(done)))
 

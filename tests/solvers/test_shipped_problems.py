@@ -53,11 +53,11 @@ SETTINGS: dict[str, list[Settings]] = {
     + grid(cells=(6,), least=(100.0,)) + grid(cells=(6,), most=(50_000.0, 20_000.0)),
 }  # fmt: skip
 SLOW_DEFAULTS = ("flat", "paris", "northeast", "philadelphia", "streets")
-POOL_GAP = 5e-3  # what the defaults of the largest are asked for: 10,000 secrets
+POOL_GAP = 5e-3  # target for the defaults of the largest problem, with 10,000 secrets
 
 
 def solve(name: str, settings: Settings, gap: float = GAP) -> tuple[md.DesignProblem, float, float]:
-    """The problem, the loss and the bound; asserts that the gap was met."""
+    """Solve and assert that the gap is met; returns the problem, the loss and the bound."""
     problem = md.load_problem(name, **settings)
     attrs = md.solve(problem, gap=gap).attrs
     loss, bound = attrs["expected_loss"], attrs["lower_bound"]

@@ -1,4 +1,4 @@
-"""Trees that are kept: ratios against a linear program, pricing by all pairs against lists, reductions of any trees."""
+"""Reused trees: ratios against a linear program, pricing by all pairs against lists, reductions of any trees."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PROBLEMS = {
 EACH = pytest.mark.parametrize("name", few_by_default(PROBLEMS, "zeros", "edges", "fewer reports"))
 
 
-def least_price(problem: DesignProblem, dual: np.ndarray, report: int) -> float:
+def smallest_price(problem: DesignProblem, dual: np.ndarray, report: int) -> float:
     """min <c_y - dual, g>, g in the cone, sum g = 1, by HiGHS through SciPy."""
     tail, head, length = problem.edges.both_ways()
     rows = np.zeros((len(tail), problem.domain.size))
@@ -37,8 +37,8 @@ def least_price(problem: DesignProblem, dual: np.ndarray, report: int) -> float:
     rows[np.arange(len(tail)), head] = -np.exp(length)
     cost = problem.weighted_loss[:, report] - dual
     ones = np.ones((1, len(cost)))
-    found = linprog(cost, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=ones, b_eq=[1.0], method="highs")
-    return float(found.fun)
+    solution = linprog(cost, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=ones, b_eq=[1.0], method="highs")
+    return float(solution.fun)
 
 
 def multipliers(problem: DesignProblem, seed: int = 0) -> np.ndarray:
@@ -56,8 +56,8 @@ def test_ratios_are_attained_in_the_cone(name: str) -> None:
     ratio = pricer.costs_of(rays, pricer.all_reports) / (rays @ dual)
     for y in pricer.all_reports[::7]:
         if ratio[y] < 2:  # beyond, a report is nowhere near a negative price
-            assert least_price(problem, ratio[y] * (1 - RATIO) * dual, y) >= -1e-12
-            assert least_price(problem, ratio[y] * (1 + RATIO) * dual, y) <= 1e-12
+            assert smallest_price(problem, ratio[y] * (1 - RATIO) * dual, y) >= -1e-12
+            assert smallest_price(problem, ratio[y] * (1 + RATIO) * dual, y) <= 1e-12
 
 
 @pytest.mark.parametrize("share", [0.08, 0.01])
@@ -78,15 +78,15 @@ def test_core_rays_satisfy_all_pairs(share: float) -> None:
 @EACH
 def test_pricing_by_all_pairs_is_that_by_lists(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = PROBLEMS[name]()
-    dual, found = multipliers(problem), {}
+    dual, bounds = multipliers(problem), {}
     for fewest in (0, 1000):
         monkeypatch.setattr(pricing, "_FEWEST", fewest)
         monkeypatch.setattr(pricing, "_COMPLETE", 0.0)
         pricer = pricing.ConePricer.of(problem)
         assert pricer.is_complete is (fewest == 0)
-        found[fewest] = pricer.price(problem.weighted_loss, dual).value
+        bounds[fewest] = pricer.price(problem.weighted_loss, dual).value
     scale = np.abs(problem.weighted_loss).sum()
-    assert found[0] == pytest.approx(found[1000], abs=1e-6 * scale)
+    assert bounds[0] == pytest.approx(bounds[1000], abs=1e-6 * scale)
 
 
 @EACH
@@ -104,12 +104,12 @@ def test_reductions_of_any_trees_prove_prices(name: str, seed: int) -> None:
             for k in range(1, n):
                 pricer.trees.parent[y, order[k]] = order[random.integers(k)]
             pricer.trees.rises[y] = random.random(n) < 0.5
-    reduction, own = pricer.reductions(dual)
+    reduction, sums = pricer.reductions(dual)
     assert reduction.min() >= 0
-    assert own.sum() > 0  # these multipliers are far too large
+    assert sums.sum() > 0  # these multipliers are far too large
     for y in pricer.all_reports[::5]:
-        assert least_price(problem, dual - reduction, y) >= -1e-12
-        assert least_price(problem, dual, y) < 0
+        assert smallest_price(problem, dual - reduction, y) >= -1e-12
+        assert smallest_price(problem, dual, y) < 0
 
 
 @pytest.mark.parametrize("name", few_by_default(PROBLEMS, "lattice", "edges"))
@@ -122,7 +122,7 @@ def test_proved_bound_is_below_and_near_optimum(name: str) -> None:
 
 
 def test_small_cores_prove_bounds_at_zero_priors() -> None:
-    """Places near a core absorb negative amounts beyond it: all of it reduced, 11 % of the bound would go."""
+    """Places near a core absorb negative amounts beyond it; if all were reduced, the bound would lose 11 %."""
     problem = scattered_problem(60, level=0.006, zeros=0.5, seed=4)
     design = optimal_design(problem, gap=1e-3)
     pricer = WarmPricer(pricing.ConePricer.of(problem), problem.weighted_loss)
