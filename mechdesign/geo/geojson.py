@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Points
 from mechdesign.base.files import readable
 from mechdesign.base.json_fields import read_json
 from mechdesign.base.optional import import_optional
@@ -48,7 +48,7 @@ class Feature:
 
 @validate_call
 def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silent) -> Area:
-    """The union of all polygons of a GeoJSON file. Heights, points and lines are left out.
+    """Read the union of all polygons of a GeoJSON file. Heights, points and lines are ignored.
 
     Parameters
     ----------
@@ -57,11 +57,7 @@ def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silen
     crs : str
         Coordinate system, such as "EPSG:27700", of a file that declares none and does not hold degrees.
     on_note : callable
-        Takes a sentence on projection, on polygons made valid, and on parts that are left out.
-
-    Returns
-    -------
-    Area
+        Called with a sentence about a projection, repaired polygons, or ignored parts.
 
     Examples
     --------
@@ -78,8 +74,8 @@ def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silen
     return area_of(polygons, source=path, on_note=on_note)
 
 
-def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
-    """The lines of a GeoJSON file and the borders of its polygons, each (k, 2) in degrees."""
+def read_lines(path: str | Path) -> list[Points]:
+    """Read the lines of a GeoJSON file and the borders of its polygons, each (k, 2) in degrees."""
     features = _read_features(path, "over", None, silent)
     lines = [line for feature in features for line in _lines(feature.geometry)]
     if not lines:
@@ -88,25 +84,25 @@ def read_lines(path: str | Path) -> list[NDArray[np.float64]]:
 
 
 def polygon_features(path: str | Path, *, crs: str | None = None, on_note: Note) -> list[Feature]:
-    """The features of a file that have polygons, without their other parts."""
-    features, left = [], Counter[str]()
+    """Read the features of a file that have polygons, without their other parts."""
+    features, ignored = [], Counter[str]()
     for feature in _read_features(path, "area", crs, on_note):
         parts = list(_parts(feature.geometry))
         polygons = [part for part in parts if part.geom_type == "Polygon"]
-        left.update(_WORDS[part.geom_type] for part in parts if part.geom_type != "Polygon")
+        ignored.update(_WORDS[part.geom_type] for part in parts if part.geom_type != "Polygon")
         if polygons:
             shapely = import_optional("shapely", "geo")
             features.append(replace(feature, geometry=shapely.MultiPolygon(polygons)))
-    others = " and ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in sorted(left.items()))
+    others = " and ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in sorted(ignored.items()))
     if not features:
         problem = f"holds no polygon, only {others}" if others else "holds no polygon"
         raise FileFormatError(problem, field="area", value=path, remedy="give a Polygon or a MultiPolygon")
     if others:
-        on_note(f"{Path(path).name}: {others} beside the polygons {'is' if left.total() == 1 else 'are'} left out.")
+        on_note(f"{Path(path).name}: {others} {'is' if ignored.total() == 1 else 'are'} ignored; only polygons count.")
     return features
 
 
-def rings_of(feature: Feature) -> list[list[NDArray[np.float64]]]:
+def rings_of(feature: Feature) -> list[list[Points]]:
     """The polygons of a feature of `polygon_features`, each its rings (k, 2), the outer one first."""
     return [
         [np.asarray(ring.coords, float) for ring in (part.exterior, *part.interiors)] for part in feature.geometry.geoms
@@ -223,7 +219,7 @@ def _in_degrees(
     return projected
 
 
-def points_in_degrees(positions: NDArray[np.float64], crs: str, path: str | Path, on_note: Note) -> NDArray[np.float64]:
+def points_in_degrees(positions: Points, crs: str, path: str | Path, on_note: Note) -> Points:
     """Longitudes and latitudes (k, 2) in WGS 84 of positions (k, 2) in a named system, east before north."""
     shapely = import_optional("shapely", "geo")
     to_degrees = _to_degrees(crs, path, "crs", on_note)
@@ -241,7 +237,7 @@ def _refuse_lengths(geometry: Any, path: str | Path, field: str, *, projected: b
     import shapely
 
     positions = shapely.get_coordinates(geometry)
-    odd = positions[~((np.abs(positions[:, 0]) <= 360) & (np.abs(positions[:, 1]) <= 90))][0]
+    wrong = positions[~((np.abs(positions[:, 0]) <= 360) & (np.abs(positions[:, 1]) <= 90))][0]
     swapped = (np.abs(positions[:, 1]) <= 360).all() and (np.abs(positions[:, 0]) <= 90).all()
     remedy = "write the longitude first" if swapped else f"name their system, crs='EPSG:27700', or {_CONVERT}"
     if projected:
@@ -249,7 +245,7 @@ def _refuse_lengths(geometry: Any, path: str | Path, field: str, *, projected: b
     raise FileFormatError(
         "must be longitudes within 360 and latitudes within 90 degrees (WGS 84), longitude first",
         field=field,
-        value=f"{path}: {odd[0]:g}, {odd[1]:g}",
+        value=f"{path}: {wrong[0]:g}, {wrong[1]:g}",
         remedy=remedy,
     )
 
@@ -279,10 +275,10 @@ def _system(name: str, path: str | Path, field: str) -> Any:
     try:
         system = pyproj.CRS.from_user_input(plain).to_2d()
     except pyproj.exceptions.ProjError as error:
-        problem = "names a coordinate system that is not known"
+        problem = "names an unknown coordinate system"
         raise FileFormatError(problem, field=field, value=f"{path}: {name}", remedy=remedy) from error
     if not (system.is_projected or system.is_geographic):
-        problem = "names a coordinate system that is neither of longitude and latitude nor of a map"
+        problem = "names a coordinate system of neither degrees nor lengths on a map"
         raise FileFormatError(problem, field=field, value=f"{path}: {name}", remedy=remedy)
     return system
 
@@ -308,19 +304,20 @@ def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Calla
             problem = f"has coordinates that do not belong to {system.name}"
             raise FileFormatError(problem, field=field, value=f"{path}: {np.abs(geometry.bounds).max():g}")
         dense = shapely.segmentize(geometry, _LONGEST_EDGE / metres) if metres else geometry
-        placed = shapely.transform(dense, lambda at: np.column_stack(transform(at[:, 0], at[:, 1])))
-        if metres and not _is_used(system, placed):
-            exchanged = shapely.transform(geometry, lambda at: np.column_stack(transform(at[:, 1], at[:, 0])))
-            if _is_used(system, exchanged):
+        in_degrees = shapely.transform(dense, lambda xy: np.column_stack(transform(xy[:, 0], xy[:, 1])))
+        # Outside the area of a system a file may still be right; it is refused only if exchanged axes would fit.
+        if metres and not _is_in_area_of_use(system, in_degrees):
+            exchanged = shapely.transform(geometry, lambda xy: np.column_stack(transform(xy[:, 1], xy[:, 0])))
+            if _is_in_area_of_use(system, exchanged):
                 problem = f"lies outside the area that {system.name} is for"
-                remedy = "x and y are exchanged: write the one that goes east first"
+                remedy = "x and y are exchanged; write the coordinate to the east first"
                 raise FileFormatError(problem, field=field, value=path, remedy=remedy)
-        return placed
+        return in_degrees
 
     return to_degrees
 
 
-def _is_used(system: Any, geometry: Any) -> bool:
+def _is_in_area_of_use(system: Any, geometry: Any) -> bool:
     """True if a geometry in degrees is near the registered area of a system, or the system has no such area."""
     import shapely
 
@@ -328,7 +325,8 @@ def _is_used(system: Any, geometry: Any) -> bool:
         return True
     longitude, latitude = shapely.get_coordinates(geometry).T
     width = (region.east - region.west) % 360 or 360
-    with np.errstate(invalid="ignore"):  # beyond a projection a coordinate is infinite
+    # Infinite coordinates, of points beyond a projection, have invalid remainders and are outside.
+    with np.errstate(invalid="ignore"):
         across = (longitude - region.west + _NEAR) % 360 <= width + 2 * _NEAR
     return bool((across & (latitude >= region.south - _NEAR) & (latitude <= region.north + _NEAR)).any())
 
@@ -341,7 +339,7 @@ def _parts(geometry: Any) -> Iterator[Any]:
             yield part
 
 
-def _lines(geometry: Any) -> Iterator[NDArray[np.float64]]:
+def _lines(geometry: Any) -> Iterator[Points]:
     for part in _parts(geometry):
         if part.geom_type == "Polygon":
             yield from (np.asarray(ring.coords, float) for ring in (part.exterior, *part.interiors))

@@ -1,9 +1,9 @@
 """Rasters on Earth: values of a file at the places of a domain that has a plane.
 
-A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise the centres of the
-cells are projected by PROJ, and the bilinear function of the file is evaluated there. Values beyond 1e150 are NODATA.
-Cells of the domain without a value at their centre are refused. Elsewhere a pixel without a value has the value of the
-nearest pixel with one, but no people.
+A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise PROJ projects the
+centres of the cells, and the bilinear function of the file is evaluated there. Values beyond 1e150 are NODATA. A cell
+of the domain without a value at its centre is refused. Elsewhere a pixel without a value takes the value of the nearest
+pixel with one, but no people.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Matrix, Points, Vector
 from mechdesign.base.formatting import percent
 from mechdesign.base.json_fields import LARGEST
 from mechdesign.base.memory import require_bytes
@@ -38,19 +38,18 @@ if TYPE_CHECKING:
     import xarray as xr
 
 PRIORS = ("counts", "density")
-_SAME = 1e-9  # degrees and m: centres and offsets that agree so far are the same
+_SAME = 1e-9  # degrees: origins of two planes that agree so far are the same
 _NAMES = ("azimuthal equidistant", "modified azimuthal equidistant")
 _MARGIN = 2  # pixels that are read around the lattice
 _EDGE = 1e-9  # of a pixel: a centre on the border of the raster lies in it
 _GAP = 1.5  # median steps: a smaller gap of longitudes counts as a step
 _BYTES = 64  # of a pixel that is read: its value, its amount, and copies of both
-_PARTLY = 1e-3  # of a cell: where less is without a value, nothing is said
+_PARTLY = 1e-3  # of a cell: no note if less of it is without a value
 _FARTHEST = (360.0, 90.0)  # degrees of longitude and latitude
 # Units and names of values: per area, or how many.
 _PER_AREA = re.compile(r"/|\bper\b|-2|\^2|\*\*2|²|⁻²|dens", re.I)
 _COUNTED = re.compile(r"\b(people|persons?|inhabitants|counts?|number|residents|households|individuals)\b", re.I)
 _DENSITIES = re.compile(r"dens(ity|ities|it|idad|ité|ität)|_pd_|per_?(sq_?)?k?m2?\b", re.I)
-Array = NDArray[np.float64]
 
 
 @validate_call
@@ -65,28 +64,25 @@ def raster_on(
     nodata_is: float | None = None,
     on_note: Callable[[str], None] | None = None,
 ) -> Raster:
-    r"""The raster of a file or of an array of xarray, as a function on the plane of a domain, in the domain's unit.
+    r"""Read a raster as a function on the plane of a domain, in the domain's unit.
 
-    Of a GeoTIFF only the part around the domain is read.
+    Only the part of a GeoTIFF around the domain is read.
 
     Parameters
     ----------
     domain : Domain
         With a plane.
-    path, variable, crs : str, Path or xarray.DataArray, str, str
-        GeoTIFF, NetCDF or ESRI ASCII file, or an array; its variable, or band, of several; its coordinate system
-        ("EPSG:4326") where it declares none.
+    path : str, Path or xarray.DataArray
+        GeoTIFF, NetCDF or ESRI ASCII file, or an array.
+    variable, crs : str
+        Variable, or band, of a file with several; coordinate system, such as "EPSG:4326", if the file declares none.
     labels : bool
         True if the centres of the cells get the value of the nearest node.
     prior_is : {"counts", "density"}
-        Values are numbers of people in a pixel, or per unit of area. By default their unit decides, then their name;
-        else pixels smaller than a cell are counts, larger ones densities.
+        People per pixel, or per unit of area. By default the unit decides, then the name, then the size: pixels smaller
+        than a cell are counts.
     nodata_is, on_note : float, callable
-        The value of pixels without one; takes a sentence on assumptions, and on cells that are partly without a value.
-
-    Returns
-    -------
-    Raster
+        The value of pixels without one; called with a sentence about assumptions and cells partly without values.
 
     Examples
     --------
@@ -108,7 +104,7 @@ def raster_on(
             why = "declares its own coordinate system"
             on_note(f"{pixels.name}: {why}; the coordinate system {crs} is not applied to it.")
         frame = _frame(pixels, crs, plane)
-        grid = _around(pixels, frame, domain, plane)
+        grid = _grid_near(pixels, frame, domain)
     if nodata_is is not None:
         if on_note is not None and not np.isnan(grid.values).any():
             on_note(
@@ -116,41 +112,44 @@ def raster_on(
             )
         grid = replace(grid, values=np.where(np.isnan(grid.values), nodata_is, grid.values))
     centres, axes = _lattice(domain)
-    at = frame.here(centres)
-    _check_values(grid, at, domain, pixels.name)
+    in_file = frame.from_plane(centres)
+    _check_values(grid, in_file, domain, pixels.name)
     values, cell = _nearest_known(grid.values), math.prod(domain.cell)
     finer = is_finer(float(np.median(grid.middle.areas(frame))), cell)
     counts = _are_counts(pixels, finer, prior_is, on_note)
-    made = partial(Raster, unit=plane.unit, value_unit=pixels.value_unit, name=pixels.name, counts=counts)
+    make_raster = partial(Raster, unit=plane.unit, value_unit=pixels.value_unit, name=pixels.name, counts=counts)
     if frame.system is None:
-        held = np.nan_to_num(grid.values) * (1.0 if counts else np.multiply.outer(*map(np.diff, grid.edges)))
+        # The file is in the coordinates of the plane: pixels are rectangles there, and need no projection.
+        amounts = np.nan_to_num(grid.values) * (1.0 if counts else np.multiply.outer(*map(np.diff, grid.edges)))
         if finer:
             known = Raster(x=grid.x, y=grid.y, values=1.0 * np.isfinite(grid.values), unit=plane.unit)
             _note_partial(amounts_in_cells(known, domain) / cell, pixels.name, on_note)
-        return made(x=grid.x, y=grid.y, values=values, amounts=held)
-    own = Raster(x=grid.x, y=grid.y, values=values, name=pixels.name)
-    read = (own.nearest(at) if labels else own.at(at)).reshape(domain.shape)
-    amounts = None
+        return make_raster(x=grid.x, y=grid.y, values=values, amounts=amounts)
+    function = Raster(x=grid.x, y=grid.y, values=values, name=pixels.name)
+    at_centres = (function.nearest(in_file) if labels else function.at(in_file)).reshape(domain.shape)
+    projected = None
     if finer and not labels:
         low, side = np.asarray(domain.origin), np.asarray(domain.cell)
         sums = cell_sums(
             grid.edges,
             grid.values,
             (domain.shape[0], domain.shape[1]),
-            lambda corners: (frame.back(corners) - low) / side,
+            lambda corners: (frame.to_plane(corners) - low) / side,
             counts=counts,
             area=cell,
         )
-        amounts = sums.amounts
+        projected = sums.amounts
         _note_partial(sums.known[domain.lookup >= 0], pixels.name, on_note)
     elif counts and not labels:
-        amounts = cell * replace(own, values=values / grid.areas(frame)).at(at).reshape(domain.shape)
-    return made(x=axes[0], y=axes[1], values=read, amounts=amounts)
+        # Pixels larger than cells: a cell has the density at its centre times its area.
+        density = replace(function, values=values / grid.areas(frame))
+        projected = cell * density.at(in_file).reshape(domain.shape)
+    return make_raster(x=axes[0], y=axes[1], values=at_centres, amounts=projected)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriorFigures:
-    """Figures of a prior from a raster: "counts" or "density", the people in all cells if counted, the empty cells."""
+    """Figures of a prior from a raster: "counts" or "density", people in all cells if counted, empty cells."""
 
     prior_is: str
     people: float | None
@@ -183,23 +182,25 @@ class _Frame:
     def _out(self) -> Any:
         return import_optional("pyproj", "geo").Transformer.from_crs("EPSG:4326", self.system, always_xy=True)
 
-    def here(self, points: Array) -> Array:
+    def from_plane(self, points: Points) -> Points:
         if self.system is None:
             return points
-        at = self._transformed(*self.plane.backward(points))
+        coordinates = self._transform(*self.plane.backward(points))
+        # The turn of a longitude that is nearest to the middle of the area.
         if self.turn is not None:
-            at[:, 0] -= self.turn * np.rint((at[:, 0] - self.middle) / self.turn)
-        return at
+            coordinates[:, 0] -= self.turn * np.rint((coordinates[:, 0] - self.middle) / self.turn)
+        return coordinates
 
-    def back(self, points: Array) -> Array:
+    def to_plane(self, points: Points) -> Points:
         if self.system is None:
             return points
         x, y = points.T
-        if self.turn is not None:  # the outermost nodes may be poles, with pixels that reach beyond
+        # The outermost nodes may be poles, and their pixels reach beyond.
+        if self.turn is not None:
             y = np.clip(y, -self.turn / 4, self.turn / 4)
-        return self.plane.forward(*self._transformed(x, y, direction="INVERSE").T)
+        return self.plane.forward(*self._transform(x, y, direction="INVERSE").T)
 
-    def _transformed(self, x: Array, y: Array, **options: str) -> Array:
+    def _transform(self, x: Vector, y: Vector, **options: str) -> Points:
         try:
             return np.column_stack(self._out.transform(x, y, errcheck=True, **options))
         except import_optional("pyproj.exceptions", "geo").ProjError as error:
@@ -211,12 +212,13 @@ class _Frame:
 class _Grid:
     """Ascending centres of pixels around a domain, in the frame of the file, and values (kx, ky), NaN for none."""
 
-    x: Array
-    y: Array
-    values: Array
+    x: Vector
+    y: Vector
+    values: Matrix
 
     @property
-    def edges(self) -> tuple[Array, Array]:
+    def edges(self) -> tuple[Vector, Vector]:
+        # A single row or column has pixels as wide as those along the other axis.
         steps = [float(np.diff(nodes).mean()) for nodes in (self.x, self.y) if len(nodes) > 1] or [0.0]
         first, second = (
             pixel_edges(nodes) if len(nodes) > 1 else nodes[0] + np.array([-0.5, 0.5]) * steps[0]
@@ -226,12 +228,13 @@ class _Grid:
 
     @property
     def middle(self) -> _Grid:
+        """The 3 x 3 pixels in the middle, whose areas stand for all."""
         across, along = (slice(max(k // 2 - 1, 0), k // 2 + 2) for k in self.values.shape)
         return _Grid(x=self.x[across], y=self.y[along], values=self.values[across, along])
 
-    def areas(self, frame: _Frame) -> Array:
+    def areas(self, frame: _Frame) -> Matrix:
         corners = np.stack(np.meshgrid(*self.edges, indexing="ij"), axis=-1)
-        return quad_areas(frame.back(corners.reshape(-1, 2)).reshape(corners.shape))
+        return quad_areas(frame.to_plane(corners.reshape(-1, 2)).reshape(corners.shape))
 
 
 def _frame(pixels: Pixels, crs: str | None, plane: Plane) -> _Frame:
@@ -262,16 +265,17 @@ def _refuse_undeclared_degrees(pixels: Pixels) -> None:
         )
 
 
-def _around(pixels: Pixels, frame: _Frame, domain: Domain, plane: Plane) -> _Grid:
+def _grid_near(pixels: Pixels, frame: _Frame, domain: Domain) -> _Grid:
+    """The pixels around a domain."""
     rows = np.argsort(pixels.y, kind="stable")
     columns = np.argsort(pixels.x, kind="stable")
     x, y = pixels.x[columns] * frame.scale, pixels.y[rows] * frame.scale
     if frame.turn is not None:
-        columns, x = _unrolled(pixels.x, frame.middle, frame.turn)
-    outline = frame.here(_outline(domain))
+        columns, x = _order_longitudes(pixels.x, frame.middle, frame.turn)
+    outline = frame.from_plane(_outline(domain))
     spans = [_span(nodes, side) for nodes, side in zip((x, y), outline.T, strict=True)]
     if any(low >= high for low, high in spans):
-        raise _uncovered(pixels.name, x, outline[:, 0])
+        raise _coverage_error(pixels.name, x, outline[:, 0])
     across, along = (slice(*span) for span in spans)
     require_bytes(
         _BYTES * len(columns[across]) * len(rows[along]),
@@ -284,27 +288,27 @@ def _around(pixels: Pixels, frame: _Frame, domain: Domain, plane: Plane) -> _Gri
     return _Grid(x=x[across], y=y[along], values=np.where(np.abs(values) <= LARGEST, values, np.nan))
 
 
-def _span(nodes: Array, wanted: Array) -> tuple[int, int]:
+def _span(nodes: Vector, wanted: Vector) -> tuple[int, int]:
     low = int(np.searchsorted(nodes, wanted.min())) - _MARGIN
     high = int(np.searchsorted(nodes, wanted.max())) + _MARGIN
     return max(low, 0), min(high, len(nodes))
 
 
-def _unrolled(longitude: Array, middle: float, turn: float) -> tuple[NDArray[np.int64], Array]:
+def _order_longitudes(longitude: Vector, middle: float, turn: float) -> tuple[Indices, Vector]:
     """Order (k,) and longitudes of columns from west to east, cut opposite to `middle` or at the largest gap."""
-    around = longitude % turn
-    order = np.argsort(around, kind="stable")
-    gaps = np.diff(np.append(around[order], around[order[0]] + turn))
+    on_circle = longitude % turn
+    order = np.argsort(on_circle, kind="stable")
+    gaps = np.diff(np.append(on_circle[order], on_circle[order[0]] + turn))
     step = float(np.median(np.sort(gaps)[:-1])) if len(gaps) > 1 else turn
     # A file may repeat its first meridian a turn later: of equal longitudes only one column remains.
     order = order[gaps > step / 1000]
-    gaps = np.diff(np.append(around[order], around[order[0]] + turn))
+    gaps = np.diff(np.append(on_circle[order], on_circle[order[0]] + turn))
     last = int(np.argmax(gaps))
     # A raster around the whole Earth is cut as far from the area as possible, a partial one where it has no columns.
     if len(order) > 1 and gaps[last] <= _GAP * step:
         start = middle - turn / 2
     else:
-        start = float(around[order[(last + 1) % len(order)]])
+        start = float(on_circle[order[(last + 1) % len(order)]])
         start += turn * round((middle - start - (turn - float(gaps[last])) / 2) / turn)
     turns = np.ceil((start - longitude[order]) / turn - 1e-12)
     moved = longitude[order] + turn * turns
@@ -312,28 +316,30 @@ def _unrolled(longitude: Array, middle: float, turn: float) -> tuple[NDArray[np.
     return order[ascending], moved[ascending]
 
 
-def _lattice(domain: Domain) -> tuple[Array, list[Array]]:
+def _lattice(domain: Domain) -> tuple[Points, list[Vector]]:
+    """The centres of all cells of a grid, masked ones too, and the axes."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     sizes = zip(domain.origin, domain.cell, domain.shape, strict=True)
     axes = [np.asarray(o + h * (np.arange(k) + 0.5), np.float64) for o, h, k in sizes]
     return np.column_stack([side.ravel() for side in np.meshgrid(*axes, indexing="ij")]), axes
 
 
-def _outline(domain: Domain) -> Array:
+def _outline(domain: Domain) -> Points:
+    """Points along the border of a grid, one for each side of a cell."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     x, y = (o + h * np.arange(k + 1) for o, h, k in zip(domain.origin, domain.cell, domain.shape, strict=True))
     sides = [(x, np.full_like(x, end)) for end in y[[0, -1]]] + [(np.full_like(y, end), y) for end in x[[0, -1]]]
     return np.concatenate([np.column_stack(side) for side in sides])
 
 
-def _check_values(grid: _Grid, at: Array, domain: Domain, name: str) -> None:
-    """Refuse cells beyond the raster or with their centre in NODATA; `at` has the centres in the file's frame."""
+def _check_values(grid: _Grid, centres: Points, domain: Domain, name: str) -> None:
+    """Refuse cells beyond the raster or with their centre in NODATA; centres in the coordinates of the file."""
     needed = (domain.lookup >= 0).ravel()
-    for edges, where in zip(grid.edges, at[needed].T, strict=True):
+    for edges, coordinates in zip(grid.edges, centres[needed].T, strict=True):
         slack = _EDGE * (edges[1] - edges[0])
-        if where.min() < edges[0] - slack or where.max() > edges[-1] + slack:
-            raise _uncovered(name, edges, where)
-    known = Raster(x=grid.x, y=grid.y, values=1.0 * np.isfinite(grid.values)).nearest(at) > 0
+        if coordinates.min() < edges[0] - slack or coordinates.max() > edges[-1] + slack:
+            raise _coverage_error(name, edges, coordinates)
+    known = Raster(x=grid.x, y=grid.y, values=1.0 * np.isfinite(grid.values)).nearest(centres) > 0
     missing = needed & ~known
     if missing.any():
         assert domain.plane is not None
@@ -344,22 +350,24 @@ def _check_values(grid: _Grid, at: Array, domain: Domain, name: str) -> None:
             f"has no value (NODATA) at the centre of {missing.sum()} of {needed.sum()} cells",
             field="raster",
             value=f"{name}: {where}",
-            remedy="leave these cells out by forbidden=AREA, or fill the file, as gdal_fillnodata does; where a pixel "
-            "without a value of a prior has nobody in it, nodata_is=0",
+            remedy="exclude these cells with forbidden=AREA, or fill the file, as gdal_fillnodata does; if nobody "
+            "lives in pixels of a prior without a value, pass nodata_is=0",
         )
 
 
-def _uncovered(name: str, nodes: Array, at: Array) -> InputError:
+def _coverage_error(name: str, nodes: Vector, coordinates: Vector) -> InputError:
     return InputError(
         "does not cover the area",
         field="raster",
-        value=f"{name}: {nodes[0]:.9g} to {nodes[-1]:.9g}, asked for {at.min():.9g} to {at.max():.9g}",
-        remedy="use a raster of the area's surroundings; where it declares no coordinate system, name it as in "
+        value=f"{name}: from {nodes[0]:.9g} to {nodes[-1]:.9g}, needed from {coordinates.min():.9g} to "
+        f"{coordinates.max():.9g}",
+        remedy="use a raster that covers the area; if it declares no coordinate system, pass one such as "
         "crs='EPSG:32633'",
     )
 
 
-def _nearest_known(values: Array) -> Array:
+def _nearest_known(values: Matrix) -> Matrix:
+    """Values (kx, ky) with each missing one replaced by the nearest that is known."""
     missing = ~np.isfinite(values)
     if not missing.any() or missing.all():
         return np.nan_to_num(values)
@@ -387,14 +395,14 @@ def _are_counts(pixels: Pixels, finer: bool, prior_is: str | None, on_note: Call
     return counts
 
 
-def _note_partial(known: Array, name: str, on_note: Callable[[str], None] | None) -> None:
-    """Report the cells that lie partly where the raster has no value; known (n,) is a share of their area."""
+def _note_partial(known: Vector, name: str, on_note: Callable[[str], None] | None) -> None:
+    """Report cells that are partly without values; known (n,) is the share of the area of each cell with one."""
     partly = known < 1 - _PARTLY
     if partly.any() and on_note is not None:
         share = percent(float((1 - known[partly]).mean()), digits=2)
         on_note(
-            f"{name} has no value in part of {partly.sum()} of {len(known)} cells, {share} of these on average: nobody "
-            "is counted there."
+            f"{name} has no value in parts of {partly.sum()} of {len(known)} cells, on average in {share} of a cell. "
+            "Nobody is counted there."
         )
 
 
@@ -421,6 +429,6 @@ def _is_plane(system: Any, plane: Plane) -> bool:
         "false easting": 0.0,
         "false northing": 0.0,
     }
-    east = [axis.direction for axis in system.axis_info] == ["east", "north"]
-    same = all(abs(values.get(name, math.inf) - value) <= math.radians(_SAME) for name, value in wanted.items())
-    return east and same and "WGS" in str(system.ellipsoid.name) and "84" in str(system.ellipsoid.name)
+    is_east_first = [axis.direction for axis in system.axis_info] == ["east", "north"]
+    is_same = all(abs(values.get(name, math.inf) - value) <= math.radians(_SAME) for name, value in wanted.items())
+    return is_east_first and is_same and "WGS" in str(system.ellipsoid.name) and "84" in str(system.ellipsoid.name)

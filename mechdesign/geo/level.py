@@ -26,9 +26,9 @@ def level_document(
     interest: float | None = None,
     confidence: float = 0.95,
 ) -> dict[str, Any]:
-    """The meanings of an epsilon in nats per unit: in the plane for a unit of length, else on one axis.
+    """Explain an epsilon in nats per unit: on the plane for a unit of length, else on one axis.
 
-    nats and factor apply to two places up to radius apart, nats_both_within to two within radius of a person.
+    nats and factor apply to two places up to `radius` apart, nats_both_within to two within `radius` of a person.
     disc_share and interval_share apply to people or values spread evenly. nats_together is for all reports at this
     epsilon, epsilon_each for reports that split it. retrieval_radius is None without `interest`.
     """
@@ -68,7 +68,7 @@ def level_document(
 
 
 def level_words(document: Mapping[str, Any]) -> Iterator[Block]:
-    """The document of `level_document` as text; factors and distances are rounded up, so that they stay bounds."""
+    """Yield the document of `level_document` as text; factors and distances are rounded up, to stay bounds."""
     unit, count, on_plane = document["unit"], document["reports"], "disc_share" in document
     places = "places" if on_plane else "values"
     radius = length(document["radius"], unit, digits=6)

@@ -1,4 +1,4 @@
-"""Areas: a partition of the places of a domain into named neighbourhoods.
+"""A partition of the places of a domain into named areas, and its files.
 
 | file | contents |
 |---|---|
@@ -8,8 +8,8 @@
 | 3x3 | no file: blocks of a grid |
 
 The name of a feature is its property `name_field`, or name, NAME, Name, label or id, else its id. A place on the
-border of two areas belongs to the first; a place inside two is refused. The remaining places form the area `rest`.
-Names that differ only in case or spaces are refused, and so are several polygons of one name that cover all places.
+border of two areas belongs to the first. The remaining places form the area `rest`. Refused: places inside two areas,
+names that differ only in case or spaces, and several polygons of one name that cover all places.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Indices, MaskMatrix, Matrix, Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.spreadsheets import text_of
 from mechdesign.base.validation import validate_call
@@ -47,12 +48,12 @@ _SHOWN, _PROPERTIES = 5, 12  # places and names, and properties, that an error l
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Partition(FrozenRecord):
-    """Named areas that part the places of a domain.
+    """A partition of the places of a domain into named areas.
 
     Attributes
     ----------
     names, label : tuple of str, (n,) int array
-        Of the K areas, distinct also without case and spaces; the area number of each place, every area with one.
+        Names of the K areas; the area number, from 0, of each place. Every area has a place.
 
     Examples
     --------
@@ -61,7 +62,7 @@ class Partition(FrozenRecord):
     """
 
     names: tuple[str, ...]
-    label: NDArray[np.int64]
+    label: Indices
 
     def __post_init__(self) -> None:
         if not 1 <= len(self.names) <= MOST:
@@ -69,15 +70,16 @@ class Partition(FrozenRecord):
         for name in self.names:
             if not name.strip() or not name.isprintable():
                 raise InputError("needs a printable name", field="areas", value=repr(name))
-        plain: dict[str, str] = {}
+        # Compared without case, width and spaces: tables of two such areas would look as if they were of one.
+        by_plain_name: dict[str, str] = {}
         for name in self.names:
             folded = unicodedata.normalize("NFKC", name).casefold()
-            other = plain.setdefault(" ".join(folded.split()), name)
+            other = by_plain_name.setdefault(" ".join(folded.split()), name)
             if other == name and self.names.count(name) > 1:
                 raise InputError("two areas have one name", field="areas", value=name)
             if other != name:
                 pair = f"{other!r} and {name!r}"
-                raise InputError("two names differ in case or spaces alone", field="areas", value=pair)
+                raise InputError("two names differ only in case or spaces", field="areas", value=pair)
         empty = np.setdiff1d(np.arange(len(self.names)), self.label)
         if len(empty):
             problem = "holds no place of the domain; drop such areas, or use smaller cells"
@@ -85,7 +87,7 @@ class Partition(FrozenRecord):
 
     @classmethod
     def of_labels(cls, labels: ArrayLike, *, names: Mapping[int, str] | None = None) -> Partition:
-        """The areas of integer labels (n,); names by label, by default the labels."""
+        """The partition by integer labels (n,); names by label, by default the labels."""
         values, label = np.unique(np.asarray(labels, np.int64), return_inverse=True)
         known = names or {}
         return cls(names=tuple(known.get(value, str(value)) for value in values.tolist()), label=label)
@@ -97,9 +99,9 @@ class Partition(FrozenRecord):
 
     @classmethod
     def blocks(cls, domain: Domain, across: int, along: int) -> Partition:
-        """A grid of two axes cut into `across` x `along` blocks of nearly equal sides, named "column-row" from 1 on."""
+        """A grid of two axes in `across` x `along` blocks of nearly equal sides, named "column-row" from 1 on."""
         if domain.shape is None or domain.index is None or len(domain.shape) != 2:
-            raise InputError("blocks are cut from a grid of two axes", field="areas", value=domain.kind)
+            raise InputError("blocks require a grid of two axes", field="areas", value=domain.kind)
         for blocks, cells in zip((across, along), domain.shape, strict=True):
             if not 1 <= blocks <= cells:
                 raise InputError(f"must be from 1 to {cells} along this axis", field="areas", value=blocks)
@@ -111,7 +113,7 @@ class Partition(FrozenRecord):
         return cls.of_labels(column * along + row, names=names)
 
     @property
-    def indicator(self) -> NDArray[np.float64]:
+    def indicator(self) -> Matrix:
         return np.asarray(self.label[:, None] == np.arange(len(self.names)), float)
 
 
@@ -126,22 +128,18 @@ def read_areas(
     columns: Columns = None,
     on_note: Note = silent,
 ) -> Partition:
-    """The areas of a file, or of words such as 3x3, over the places of a domain.
+    """Read the areas of a file, or make those of words such as 3x3, over the places of a domain.
 
     Parameters
     ----------
     source, domain : str or Path, Domain
-        See the module docstring; the n places.
+        A file of polygons, cells or labels, or words such as 3x3; the n places.
     rest, name_field : str
-        The area of places that none names; the property of polygons that names them.
+        Name of the area of places that lie in no other; property that has the names of polygons.
     crs, columns : str, mapping of str to str
-        As for `read_area`; the columns of a text file by our names: {"cell": "id", "area": "district"}.
+        As for `read_area`; our names of columns to those of a text file, such as {"cell": "id", "area": "district"}.
     on_note : callable
-        Takes a sentence on places without an area, on polygons without a name or with one name, and as by `read_area`.
-
-    Returns
-    -------
-    Partition
+        Called with a sentence about places without an area and about the names of polygons, and as by `read_area`.
 
     Examples
     --------
@@ -152,7 +150,7 @@ def read_areas(
     path = Path(source)
     suffix = path.suffix.lower()
     if name_field is not None and (blocks or suffix not in _POLYGONS):
-        raise InputError("is for polygons", field="name-field", value=name_field)
+        raise InputError("applies only to polygons", field="name-field", value=name_field, remedy="leave it out")
     if blocks:
         return Partition.blocks(domain, int(blocks[1]), int(blocks[2]))
     if suffix in _POLYGONS:
@@ -184,14 +182,14 @@ def _of_polygons(
         regions.setdefault(name, []).append(area_of(rings_of(feature), source=path, on_note=on_note))
     longitude, latitude = plane.backward(domain.points)
 
-    def members(longitude: NDArray[np.float64], latitude: NDArray[np.float64], *, border: bool) -> NDArray[np.bool_]:
+    def members(longitude: Vector, latitude: Vector, *, border: bool) -> MaskMatrix:
         columns = ([area.contains(longitude, latitude, border=border) for area in parts] for parts in regions.values())
-        return np.column_stack([np.logical_or.reduce(each) for each in columns])
+        return np.column_stack([np.logical_or.reduce(column) for column in columns])
 
     inside, touched = members(longitude, latitude, border=False), members(longitude, latitude, border=True)
     if not touched.any():
-        problem, turns = "polygons hold no place of the map", (np.abs(latitude) <= 180).all()
-        if turns and (np.abs(longitude) <= 90).all() and members(latitude, longitude, border=True).any():
+        problem, is_in_range = "no place of the map lies in a polygon", (np.abs(latitude) <= 180).all()
+        if is_in_range and (np.abs(longitude) <= 90).all() and members(latitude, longitude, border=True).any():
             problem += "; longitude and latitude seem to be exchanged: write the longitude first"
         raise InputError(problem, field="areas", value=path)
     if len(features) > len(regions) == 1 and touched.all():
@@ -199,54 +197,54 @@ def _of_polygons(
             f"all {len(features)} polygons have one name, and the share of one area is 100 %",
             field="areas",
             value=next(iter(regions)),
-            remedy=f"name the property that tells them apart, name_field=NAME ({_properties(features)})",
+            remedy=f"name the property that distinguishes them, name_field=NAME ({_properties(features)})",
         )
     several = [f"{len(parts)} polygons named {name}" for name, parts in regions.items() if len(parts) > 1]
     if several:
         on_note(f"{path.name}: {', '.join(several[:_SHOWN])} are one area{' each' * (len(several) > 1)}.")
-    return _assigned(list(regions), inside, touched, rest, on_note)
+    return _assign_places(list(regions), inside, touched, rest, on_note)
 
 
-def _assigned(
+def _assign_places(
     names: list[str],
-    inside: NDArray[np.bool_],
-    touched: NDArray[np.bool_],
+    inside: MaskMatrix,
+    touched: MaskMatrix,
     rest: str,
     on_note: Note,
 ) -> Partition:
     twice = np.flatnonzero(inside.sum(axis=1) > 1)
     if len(twice):
         both = [names[k] for k in np.flatnonzero(inside[twice[0]])]
-        raise InputError("polygons overlap", field="areas", value=f"{' and '.join(both)} share {_listed(twice)}")
+        raise InputError("polygons overlap", field="areas", value=f"{' and '.join(both)} share {_cell_words(twice)}")
     # A place on a common border lies inside neither area: argmax takes the first that it touches.
     label = np.where(inside.any(axis=1), inside.argmax(axis=1), touched.argmax(axis=1))
-    missed = np.flatnonzero(~touched.any(axis=1))
-    if len(missed):
-        on_note(_missed(missed, rest))
-    label[missed] = len(names)
-    return Partition(names=(*names, *([rest] if len(missed) else [])), label=label.astype(np.int64))
+    outside = np.flatnonzero(~touched.any(axis=1))
+    if len(outside):
+        on_note(_rest_words(outside, rest))
+    label[outside] = len(names)
+    return Partition(names=(*names, *([rest] if len(outside) else [])), label=label.astype(np.int64))
 
 
 def _of_cells(path: Path, domain: Domain, rest: str, columns: Columns, on_note: Note) -> Partition:
     frame = read_frame(path, "areas", texts=("area",), columns=columns, roles=("cell", "area"))
     shown = [named_column(frame, (name,), "areas") for name in ("cell", "area")]
     cell, area = number_column(frame, ("cell",), "areas"), frame[shown[1]]
-    odd = ~((cell >= 0) & (cell < domain.size) & (cell == np.floor(cell)))
-    refuse_line(odd, frame, shown, "areas", f"no such cell: use 0 to {domain.size - 1}")
+    wrong = ~((cell >= 0) & (cell < domain.size) & (cell == np.floor(cell)))
+    refuse_line(wrong, frame, shown, "areas", f"no such cell: use 0 to {domain.size - 1}")
     refuse_line(frame[shown[0]].duplicated().to_numpy(), frame, shown, "areas", "a cell is listed twice")
     refuse_line(area.fillna("").str.strip().eq("").to_numpy(), frame, shown, "areas", "has no name")
     words = dict(zip(cell.astype(int).tolist(), area.str.strip().map(text_of), strict=True))
-    missed = np.setdiff1d(np.arange(domain.size), cell)
-    if len(missed):
-        on_note(_missed(missed, rest))
+    outside = np.setdiff1d(np.arange(domain.size), cell)
+    if len(outside):
+        on_note(_rest_words(outside, rest))
     return Partition.of_words([words.get(place, rest) for place in range(domain.size)])
 
 
-def _missed(places: NDArray[np.int64], rest: str) -> str:
-    return f"In no area, and so in one named {rest!r}: {_listed(places)}."
+def _rest_words(places: Indices, rest: str) -> str:
+    return f"Cells outside all areas are assigned to an area named {rest!r}: {_cell_words(places)}."
 
 
-def _listed(places: NDArray[np.int64]) -> str:
+def _cell_words(places: Indices) -> str:
     shown = ", ".join(map(str, places[:_SHOWN].tolist()))
     return f"cell {shown}" if len(places) == 1 else f"{len(places)} cells: {shown}{', ...' * (len(places) > _SHOWN)}"
 

@@ -1,9 +1,8 @@
-"""People: where they live, from weighted points on Earth such as centres of population of census block groups.
+"""The density of a population, from weighted points on Earth such as centres of census block groups.
 
-The lattice is that of a domain, continued on all sides by `margin`. A dry cell belongs to the point nearest to its
+The lattice is that of a domain, extended on all sides by `margin`. A dry cell belongs to the point nearest to its
 centre, if that lies within `reach`. The people of a point are spread evenly over its cells, or live in the nearest dry
-cell if it has none. The sum of density times the area of a cell is `inside`, to a relative 2^-40; people of points
-beyond the lattice are `outside`.
+cell if it has none. The sum of density times the area of a cell is `inside`, to a relative 2^-40.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Mask, Points, Vector
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES
@@ -43,13 +42,13 @@ from mechdesign.problem.text import read_frame
 
 REACH = 8000.0  # m: maximum distance of people from their point
 _ROLES = ("latitude", "longitude", "x", "y", "population")
-_WIDEST = 2.0**40  # cells beyond the domain: no memory has room for them
-_BYTES = 160  # of a cell, while its people are looked for: position in the plane and in degrees, nearest point, density
+_WIDEST = 2.0**40  # cells beyond the domain: more than any memory holds, but still an integer
+_BYTES = 160  # of a cell: its position on the plane and in degrees, its nearest point, its density, and copies
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class People(FrozenRecord):
-    """density, people per square unit; points, the number with people; inside and outside, numbers of people; path."""
+    """People per square unit; the number of points with people; the people inside and outside the lattice; the file."""
 
     density: Raster
     points: int
@@ -57,7 +56,7 @@ class People(FrozenRecord):
     outside: float
     path: Path | None = None
 
-    def by_place(self, domain: Domain) -> NDArray[np.float64]:
+    def by_place(self, domain: Domain) -> Vector:
         """The number of people (n,) at each place of the grid that they were spread on."""
         assert domain.cell is not None and domain.index is not None and domain.shape is not None
         persons = self.density.values * math.prod(domain.cell)
@@ -78,7 +77,7 @@ def read_people(
     crs: str | None = None,
     on_note: Note = silent,
 ) -> People:
-    r"""The people of a CSV file of weighted points, on the lattice of a grid with a plane.
+    r"""Read the people of a CSV file of weighted points, and spread them over the lattice of a grid with a plane.
 
     Parameters
     ----------
@@ -87,16 +86,12 @@ def read_people(
     domain, water : Domain, Area
         A grid with a plane; a region without people.
     margin, reach : float
-        In its unit: extent of the lattice beyond the domain; largest distance of people from their point, 8 km by
-        default.
-    columns, crs, on_note : mapping of str to str, str, callable
-        The columns of the file by our names; coordinate system of positions that are not degrees ("EPSG:27700"); takes
-        a sentence where they were projected.
-
-    Returns
-    -------
-    People
-        `density`, in people per square unit, and how many live inside and outside.
+        Extent of the lattice beyond the domain; largest distance of people from their point, by default 8 km. Both in
+        the unit of the domain.
+    columns, crs : mapping of str to str, str
+        Our names of columns to those of the file; coordinate system of x and y, such as "EPSG:27700".
+    on_note : callable
+        Called with a sentence if positions are projected.
 
     Examples
     --------
@@ -118,8 +113,8 @@ class PeoplePoints:
     """People (k,) at longitudes and latitudes (k, 2), as a file has them."""
 
     path: Path
-    degrees: NDArray[np.float64]
-    people: NDArray[np.float64]
+    degrees: Points
+    people: Vector
 
     def spread(
         self, domain: Domain, *, margin: float = 0.0, reach: float | None = None, water: Area | None = None
@@ -127,23 +122,24 @@ class PeoplePoints:
         far = REACH / METRES[domain.unit] if reach is None else check_positive(reach, "reach")
         lattice, people = _lattice(domain, margin), self.people
         longitude, latitude = self.degrees.T
-        at = lattice.plane.forward(longitude, latitude)
-        here = lattice.inside(at)
-        if not people[here].any():
-            fit = np.abs(longitude) <= WIDEST
-            turned = lattice.inside(lattice.plane.forward(latitude[fit], longitude[fit])).any()
+        positions = lattice.plane.forward(longitude, latitude)
+        inside = lattice.contains(positions)
+        if not people[inside].any():
+            # Perhaps the columns are exchanged: a longitude must be within the latitudes of a plane to be tried as one.
+            fits = np.abs(longitude) <= WIDEST
+            is_exchanged = lattice.contains(lattice.plane.forward(latitude[fits], longitude[fits])).any()
             raise InputError(
                 "no people live in the area",
                 field="people",
                 value=f"{self.path}: {len(people)} points at latitudes {latitude.min():g} to {latitude.max():g}, "
                 f"longitudes {longitude.min():g} to {longitude.max():g}",
-                remedy="latitude and longitude seem to be exchanged" if turned else "use points of the area",
+                remedy="exchange latitude and longitude" if is_exchanged else "use points of the area",
             )
         return People(
-            density=_density(lattice, at[here], people[here], reach=far, water=water),
-            points=int((people[here] > 0).sum()),
-            inside=float(people[here].sum()),
-            outside=float(people[~here].sum()),
+            density=_density(lattice, positions[inside], people[inside], reach=far, water=water),
+            points=int((people[inside] > 0).sum()),
+            inside=float(people[inside].sum()),
+            outside=float(people[~inside].sum()),
             path=self.path,
         )
 
@@ -151,24 +147,24 @@ class PeoplePoints:
 @validate_call
 def people_of_places(
     path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
-) -> NDArray[np.float64]:
+) -> Vector:
     """The people (n,) of a CSV file at the places of a grid with a plane, spread as by `read_people`."""
     return read_people(path, domain, columns=columns, crs=crs, on_note=on_note).by_place(domain)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Lattice:
-    """A lattice on a plane; origin (2,) is the low corner of cell number `first` (2,), cell (2,) its sizes."""
+    """A lattice on a plane; `origin` is the low corner of the cell with the numbers `first`, `cell` its sides."""
 
     plane: Plane
     shape: tuple[int, int]
     first: tuple[int, int]
-    origin: NDArray[np.float64]
-    cell: NDArray[np.float64]
+    origin: Vector
+    cell: Vector
 
-    def inside(self, at: NDArray[np.float64]) -> NDArray[np.bool_]:
-        position = (at - self.origin) / self.cell + self.first
-        return np.asarray(((position >= 0) & (position < self.shape)).all(axis=1))
+    def contains(self, points: Points) -> Mask:
+        cells = (points - self.origin) / self.cell + self.first
+        return np.asarray(((cells >= 0) & (cells < self.shape)).all(axis=1))
 
 
 def _lattice(domain: Domain, margin: float) -> _Lattice:
@@ -191,7 +187,7 @@ def _lattice(domain: Domain, margin: float) -> _Lattice:
 
 
 def read_points(path: str | Path, *, columns: Columns, crs: str | None, on_note: Note) -> PeoplePoints:
-    """Read and check the people of a CSV file."""
+    """Read and check the weighted points of a CSV file; positions with `crs` are projected to degrees."""
     source = Path(path)
     frame = read_frame(source, "people", columns=columns, roles=_ROLES, whole=POPULATION, encoding_errors="replace")
     of_degrees = [name for names in (LONGITUDE, LATITUDE) for name in matching_columns(frame, names)]
@@ -205,7 +201,7 @@ def read_points(path: str | Path, *, columns: Columns, crs: str | None, on_note:
         )
     if of_plane and not of_degrees and crs is None:
         raise FileFormatError(
-            "does not say in which coordinate system its positions are",
+            "has positions without a coordinate system",
             field="people",
             value=f"{source}: {', '.join(of_plane)}",
             remedy="name it, such as crs='EPSG:27700'; degrees are crs='EPSG:4326'",
@@ -217,40 +213,38 @@ def read_points(path: str | Path, *, columns: Columns, crs: str | None, on_note:
         positions = np.column_stack([number_column(frame, spellings, "people") for spellings in names])
     people = number_column(frame, POPULATION, "people", whole=True)
     if len(people) == 0:
-        raise InputError("has no line", field="people", value=source)
+        raise InputError("has no rows", field="people", value=source)
     refuse_line(people < 0, frame, [named_column(frame, POPULATION, "people")], "people", "must not be negative")
     degrees = positions if crs is None else points_in_degrees(positions, crs, source, on_note)
     return PeoplePoints(path=source, degrees=degrees, people=people)
 
 
-def _density(
-    lattice: _Lattice, points: NDArray[np.float64], people: NDArray[np.float64], *, reach: float, water: Area | None
-) -> Raster:
+def _density(lattice: _Lattice, points: Points, people: Vector, *, reach: float, water: Area | None) -> Raster:
     from scipy.spatial import cKDTree
 
     cell = lattice.cell
     axes = [
-        start + (np.arange(count) - more + 0.5) * side
-        for start, side, count, more in zip(lattice.origin, cell, lattice.shape, lattice.first, strict=True)
+        start + (np.arange(count) - first + 0.5) * side
+        for start, side, count, first in zip(lattice.origin, cell, lattice.shape, lattice.first, strict=True)
     ]
     centres = np.column_stack([side.ravel() for side in np.meshgrid(*axes, indexing="ij")])
     dry = np.ones(len(centres), bool)
     if water is not None:
         dry = ~water.contains(*lattice.plane.backward(centres))
         if not dry.any():
-            raise InputError("leaves no dry cell", field="water", value="the area")
-    # Voronoi cells of the points, cut at `reach`.
-    away, nearest = cKDTree(points).query(centres, distance_upper_bound=reach)
-    owned = dry & np.isfinite(away)
+            raise InputError("covers every cell", field="water", value="the area", remedy="use a smaller region")
+    # Voronoi cells of the points, cut at `reach`: the distance is infinite beyond it.
+    distance, nearest = cKDTree(points).query(centres, distance_upper_bound=reach)
+    owned = dry & np.isfinite(distance)
     cells = np.bincount(nearest[owned], minlength=len(points))
-    living = np.zeros(len(centres))
-    living[owned] = people[nearest[owned]] / cells[nearest[owned]]
+    residents = np.zeros(len(centres))
+    residents[owned] = people[nearest[owned]] / cells[nearest[owned]]
     # Points closer together than the cells own none: their people live in the nearest dry cell.
-    lone = np.flatnonzero((cells == 0) & (people > 0))
-    if len(lone):
-        places = np.flatnonzero(dry)
-        home = places[cKDTree(centres[places]).query(points[lone])[1]]
-        living += np.bincount(home, people[lone], len(centres))
+    without_cells = np.flatnonzero((cells == 0) & (people > 0))
+    if len(without_cells):
+        dry_cells = np.flatnonzero(dry)
+        home = dry_cells[cKDTree(centres[dry_cells]).query(points[without_cells])[1]]
+        residents += np.bincount(home, people[without_cells], len(centres))
     unit = lattice.plane.unit
-    values = (living / cell.prod()).reshape(lattice.shape)
+    values = (residents / cell.prod()).reshape(lattice.shape)
     return Raster(x=axes[0], y=axes[1], values=values, unit=unit, value_unit=f"people per {unit}^2", name="density")

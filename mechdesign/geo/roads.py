@@ -2,9 +2,9 @@
 
     d(u, u') = epsilon * (length of the shortest path from u to u' along streets)
 
-Nodes: a column osmid (or id) and either lon and lat in degrees or x and y. Edges: u, v and length in m. A one-way
-street counts both ways; of parallel edges the shortest counts; loops are dropped. Degrees become metres of the plane
-about the middle of the nodes, which only places them: the claim is about lengths in the table.
+Nodes have a column osmid (or id), and either lon and lat in degrees or x and y. Edges have u, v and length in m. A
+one-way street counts both ways. Of parallel edges the shortest counts, and loops are dropped. Degrees become metres on
+the plane about the middle of the nodes. They serve only for display and loss: the claim is about lengths in the table.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mechdesign.base.arrays import Indices, Matrix, Points, Vector
 from mechdesign.base.json_fields import finites, wholes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit, unit_ratio, unit_word
@@ -45,7 +46,7 @@ _SHOWN = 5  # parts that an error names
 _LIKELY = (0.5, 10.0)  # of a street's length over the straight line between its ends: the median of a real network
 
 
-def _place_numbers(value: object, field: str) -> NDArray[np.int64]:
+def _place_numbers(value: object, field: str) -> Indices:
     return wholes(value, field, 0, MOST_PLACES)
 
 
@@ -53,13 +54,13 @@ def _place_numbers(value: object, field: str) -> NDArray[np.int64]:
 class Streets(PerLength):
     """The distance along streets: d(u, u') = epsilon times the length of the shortest path from u to u'.
 
-    Where no street is shorter than the straight line between its ends, d >= epsilon |u - u'|: less private than
+    If no street is shorter than the straight line between its ends, d >= epsilon |u - u'|. Such a claim is weaker than
     geo-indistinguishability at the same epsilon, for less loss. Source: Alvim et al. 2018, section III.
 
     Parameters
     ----------
     epsilon, scale, unit : float, float, str
-        Nats per `unit`, a unit of length; factor of every length, 1 by default.
+        Nats per `unit` of length; factor of every length, 1 by default.
     tail, head, length : (e,) arrays
         Place numbers, as of `md.Graph`; length of each street in `unit`.
 
@@ -117,7 +118,7 @@ class Roads(FrozenRecord):
     ids, points : (n,) str array, (n, 2) array
         The names of the nodes in their table; x and y in m, on `plane` if made from degrees.
     degrees, plane : (n, 2) array or None, Plane or None
-        Longitude and latitude, where the table has them.
+        Longitude and latitude, if the table has them.
     tail, head, length : (e,) arrays
         Node numbers, tail < head; length in m.
     left_out : int
@@ -135,11 +136,11 @@ class Roads(FrozenRecord):
     """
 
     ids: NDArray[np.str_]
-    points: NDArray[np.float64]
-    degrees: NDArray[np.float64] | None
-    tail: NDArray[np.int64]
-    head: NDArray[np.int64]
-    length: NDArray[np.float64]
+    points: Points
+    degrees: Points | None
+    tail: Indices
+    head: Indices
+    length: Vector
     left_out: int = 0
     plane: Plane | None = None
 
@@ -150,7 +151,7 @@ class Roads(FrozenRecord):
     def metric(self, epsilon: float) -> Streets:
         return Streets(epsilon=epsilon, unit="m", tail=self.tail, head=self.head, length=self.length)
 
-    def distances(self) -> NDArray[np.float64]:
+    def distances(self) -> Matrix:
         return shortest_paths(Edges(tail=self.tail, head=self.head, length=self.length), len(self.ids))
 
 
@@ -165,13 +166,9 @@ def read_roads(
     nodes, edges : str or Path
         The tables.
     unit : {"m", "degree"}
-        Of the coordinates. By default x and y in m, on no plane, else lon and lat; "degree" prefers lon and lat.
+        Unit of the coordinates. By default x and y in m, without a plane, else lon and lat; "degree" prefers these.
     largest_component : bool
-        True to take the largest connected part and count the other nodes in `left_out`.
-
-    Returns
-    -------
-    Roads
+        True to keep only the largest connected part; `left_out` counts the other nodes.
 
     Examples
     --------
@@ -183,18 +180,19 @@ def read_roads(
     ['a', 'b']
     """
     table = read_frame(nodes, "nodes", texts=_IDS)
-    ids = table[_filled(table, _IDS, "nodes")]
-    refuse_line(ids.duplicated().to_numpy(), table, [str(ids.name)], "nodes", "a node is given twice")
+    ids = table[_complete_column(table, _IDS, "nodes")]
+    refuse_line(ids.duplicated().to_numpy(), table, [str(ids.name)], "nodes", "a node is listed twice")
     points, degrees, plane = _places(table, unit)
     names = ids.to_numpy(str)
     tail, head, length = _streets(read_frame(edges, "edges", texts=("u", "v")), names)
     whole = Roads(ids=names, points=points, degrees=degrees, tail=tail, head=head, length=length, plane=plane)
-    roads = _joined(whole, largest=largest_component)
+    roads = _connected_part(whole, largest=largest_component)
     _check_lengths(roads)
     return roads
 
 
-def _filled(table: Any, names: tuple[str, ...], field: str) -> str:
+def _complete_column(table: Any, names: tuple[str, ...], field: str) -> str:
+    """The name of a column that has an entry in every line."""
     name = named_column(table, names, field)
     refuse_line((table[name].isna() | table[name].eq("")).to_numpy(), table, [name], field, f"{name} is empty")
     if len(table) == 0:
@@ -202,8 +200,8 @@ def _filled(table: Any, names: tuple[str, ...], field: str) -> str:
     return name
 
 
-def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[np.float64] | None, Plane | None]:
-    """Points (n, 2) in m; longitudes and latitudes (n, 2) and the plane, if the points are made from these."""
+def _places(table: Any, unit: str | None) -> tuple[Points, Points | None, Plane | None]:
+    """Points (n, 2) in m; longitudes and latitudes (n, 2), if known; the plane, if points are made from these."""
     geographic = bool(matching_columns(table, LONGITUDE))
     planar = "x" in table.columns
     known = canonical_unit(unit or ("m" if planar else "degree"))
@@ -222,14 +220,14 @@ def _places(table: Any, unit: str | None) -> tuple[NDArray[np.float64], NDArray[
     return points, degree_columns(table, (LONGITUDE, LATITUDE), "nodes"), None
 
 
-def _plane(degrees: NDArray[np.float64]) -> Plane:
+def _plane(degrees: Points) -> Plane:
     longitude, latitude = degrees.T
-    odd = ~((abs(longitude) <= 360) & (abs(latitude) <= WIDEST))
-    if odd.any():
+    wrong = ~((abs(longitude) <= 360) & (abs(latitude) <= WIDEST))
+    if wrong.any():
         raise UnitError(
             f"must be longitudes within 360 and latitudes within {WIDEST:g} degrees",
             field="nodes",
-            value=f"{longitude[odd][0]:g}, {latitude[odd][0]:g}",
+            value=f"{longitude[wrong][0]:g}, {latitude[wrong][0]:g}",
             remedy="pass unit m for projected coordinates",
         )
     east, _ = middle_longitude(longitude)
@@ -237,13 +235,13 @@ def _plane(degrees: NDArray[np.float64]) -> Plane:
     return Plane(latitude=round(north, 6), longitude=round(east, 6), unit="m")
 
 
-def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+def _streets(table: Any, names: NDArray[np.str_]) -> tuple[Indices, Indices, Vector]:
     import pandas as pd
 
     number = pd.Index(names)
     ends = []
     for end in ("u", "v"):
-        node = number.get_indexer(table[_filled(table, (end,), "edges")])
+        node = number.get_indexer(table[_complete_column(table, (end,), "edges")])
         refuse_line(node < 0, table, [end], "edges", "an edge ends at a node that the nodes do not list")
         ends.append(node.astype(np.int64))
     length = number_column(table, ("length",), "edges")
@@ -257,10 +255,11 @@ def _streets(table: Any, names: NDArray[np.str_]) -> tuple[NDArray[np.int64], ND
     return tail[chosen], head[chosen], length[chosen]
 
 
-def _joined(whole: Roads, *, largest: bool) -> Roads:
+def _connected_part(whole: Roads, *, largest: bool) -> Roads:
     ids, tail, head = whole.ids, whole.tail, whole.head
-    joined = sp.csr_array((whole.length, (tail, head)), shape=(len(ids),) * 2)
-    count, label = connected_components(joined, directed=False)
+    graph = sp.csr_array((whole.length, (tail, head)), shape=(len(ids),) * 2)
+    # Without a path between two nodes no distance is finite, and nothing would bound their odds.
+    count, label = connected_components(graph, directed=False)
     sizes = np.bincount(label)
     order = np.argsort(-sizes, kind="stable")
     if count > 1 and not largest:
@@ -272,18 +271,18 @@ def _joined(whole: Roads, *, largest: bool) -> Roads:
             value="; ".join(shown) + more,
             remedy="add the missing streets, or pass largest_component=True",
         )
-    kept = label == order[0]
-    number = np.cumsum(kept) - 1
-    inside = kept[tail]
+    selected = label == order[0]
+    number = np.cumsum(selected) - 1
+    inside = selected[tail]
     return replace(
         whole,
-        ids=ids[kept],
-        points=whole.points[kept],
-        degrees=None if whole.degrees is None else whole.degrees[kept],
+        ids=ids[selected],
+        points=whole.points[selected],
+        degrees=None if whole.degrees is None else whole.degrees[selected],
         tail=number[tail[inside]],
         head=number[head[inside]],
         length=whole.length[inside],
-        left_out=int((~kept).sum()),
+        left_out=int((~selected).sum()),
     )
 
 

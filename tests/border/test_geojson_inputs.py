@@ -240,8 +240,8 @@ def test_the_note_has_both_areas(tmp_path):
 @pytest.mark.parametrize(
     ("others", "words"),
     [
-        ([{"type": "Point", "coordinates": [W, S]}], "1 point beside the polygons is"),
-        ([{"type": "MultiPoint", "coordinates": [[W, S], [E, N]]}], "2 points beside the polygons are"),
+        ([{"type": "Point", "coordinates": [W, S]}], "1 point is ignored"),
+        ([{"type": "MultiPoint", "coordinates": [[W, S], [E, N]]}], "2 points are ignored"),
         ([{"type": "LineString", "coordinates": BOX}, {"type": "Point", "coordinates": [W, S]}], "1 line and 1 point"),
         (
             [{"type": "GeometryCollection", "geometries": [{"type": "MultiLineString", "coordinates": [BOX, BOX]}]}],

@@ -65,7 +65,7 @@ def test_polygons_of_one_name_are_one_area_and_the_rest_is_named(tmp_path):
     found = read_areas(path, domain, on_note=notes.append)
     assert found.names == ("west", "7", "elsewhere")
     assert found.label.tolist() == [0, 0, 0, 0, 0, 0, 1, 2, 2, 1, 2, 0]
-    assert notes[-1] == "In no area, and so in one named 'elsewhere': 3 cells: 7, 8, 10."
+    assert notes[-1] == "Cells outside all areas are assigned to an area named 'elsewhere': 3 cells: 7, 8, 10."
     assert read_areas(path, domain, rest="east").names == ("west", "7", "east")
 
 
