@@ -287,6 +287,10 @@ def area_problem(
     name, parameters : str, mapping
         Stored in files.
 
+    Returns
+    -------
+    DesignProblem
+
     Examples
     --------
     >>> domain = md.geo.Area.box(12.45, 41.85, 12.55, 41.95).grid(5000.0)
@@ -393,6 +397,11 @@ def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> f
         With a plane; nats per unit of geodesic distance.
     positions : bool
         True for any position in a cell, False for the places.
+
+    Returns
+    -------
+    float
+        Nats per unit on the plane.
 
     Examples
     --------

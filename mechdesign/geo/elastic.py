@@ -70,6 +70,11 @@ def elastic_level(
     least, most : float
         Minimum and maximum radius, in the unit of the density.
 
+    Returns
+    -------
+    PrivacyLevel
+        In nats per unit, with the properties that the module docstring proves.
+
     Examples
     --------
     >>> density = md.Raster(x=np.arange(8.0), y=np.arange(8.0), values=np.full((8, 8), 10.0), unit="km")

@@ -59,6 +59,10 @@ def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silen
     on_note : callable
         Called with a sentence about a projection, repaired polygons, or ignored parts.
 
+    Returns
+    -------
+    Area
+
     Examples
     --------
     >>> import json, pathlib, tempfile

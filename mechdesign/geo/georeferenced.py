@@ -84,6 +84,10 @@ def raster_on(
     nodata_is, on_note : float, callable
         The value of pixels without one; called with a sentence about assumptions and cells partly without values.
 
+    Returns
+    -------
+    Raster
+
     Examples
     --------
     >>> import pathlib, tempfile

@@ -141,6 +141,10 @@ def read_areas(
     on_note : callable
         Called with a sentence about places without an area and about the names of polygons, and as by `read_area`.
 
+    Returns
+    -------
+    Partition
+
     Examples
     --------
     >>> md.geo.read_areas("2x1", md.Domain.grid((2, 2), 1.0)).names

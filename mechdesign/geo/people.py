@@ -93,6 +93,10 @@ def read_people(
     on_note : callable
         Called with a sentence if positions are projected.
 
+    Returns
+    -------
+    People
+
     Examples
     --------
     >>> import pathlib, tempfile

@@ -170,6 +170,10 @@ def read_roads(
     largest_component : bool
         True to keep only the largest connected part; `left_out` counts the other nodes.
 
+    Returns
+    -------
+    Roads
+
     Examples
     --------
     >>> import pathlib, tempfile

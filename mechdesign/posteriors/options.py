@@ -36,6 +36,11 @@ _SHARE_HELP = "Maximum share of the probability in any disc of --disc after one 
 DiscOption = Annotated[str | None, typer.Option("--disc", metavar="RADIUS", help=_DISC_HELP)]
 ShareOption = Annotated[str | None, typer.Option("--share", metavar="SHARE", help=_SHARE_HELP)]
 _PEOPLE_HELP = "CSV of latitude, longitude, population for --disc. Default: the prior."
+# A file does not hold the forbidden area, so people are spread without it: next to water their numbers differ.
+_VERIFY_PEOPLE_HELP = (
+    "CSV of latitude, longitude, population for --disc. Default: the prior. A design with --forbidden or "
+    "--people-per-disc spreads people otherwise, so shares may exceed its limit; its prior has its numbers."
+)
 PeopleOption = Annotated[Path | None, typer.Option("--people", help=_PEOPLE_HELP)]
 _PICTURE_HELP = "Picture of the shares of --disc by radius: .png, .pdf, .svg."
 Report = tuple[dict[str, Any], list[str]]  # fields of a JSON document, and sentences
@@ -102,7 +107,7 @@ class SolveOptions:
         return None if cap is None else replace(cap, people=_people(self.people, problem, inputs))
 
     def refuse(self, program: str) -> InputError:
-        return InputError("is for the optimal program", field="disc", value=program)
+        return InputError("requires the optimal program", field="disc", value=program)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,10 +184,10 @@ class AuditOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class VerifyOptions:
-    """--disc and --people of `mechdesign verify`, and those that belong to them."""
+    """--disc and --people of `mechdesign verify`, and the options that apply to them."""
 
     disc: DiscOption = None
-    people: PeopleOption = None
+    people: Annotated[Path | None, typer.Option("--people", help=_VERIFY_PEOPLE_HELP)] = None
     columns: ColumnsOption = None
     crs: CrsOption = None
     output: Annotated[Path | None, typer.Option("-o", "--output", help=_PICTURE_HELP)] = None
@@ -196,7 +201,7 @@ class VerifyOptions:
         _check_people(self.disc, self.people)
         self._inputs.refuse_unused_system(self.people)
         if self.disc is not None and not is_table:
-            raise InputError("is for mechanism files (.nc)", field="disc", value=file)
+            raise InputError("applies only to mechanism files (.nc)", field="disc", value=file)
         if self.output is not None:
             _check_picture(self.output, self.disc, overwrite=self.overwrite)
 

@@ -16,8 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.labels import join_labels, words_of_rows
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
@@ -40,29 +41,30 @@ Verdict = Literal["holds", "holds up to rounding", "broken"]
 
 @dataclass(frozen=True, kw_only=True)
 class Audit(FrozenRecord):
-    """Figures of a table and of its claim; keys of the JSON form, where infinite figures are null.
+    """Figures of a table and of its claim, under the names of the JSON form, where infinite figures are null.
 
     Attributes
     ----------
     secrets, reports, metric
         n, m, and the metric in words.
     divided, row_sums
-        "counts" or "rows" if rows were divided by their sums; the largest deviation of a sum from 1 before that, its
-        row, the smallest and the largest sum.
+        "counts" or "rows" if rows were divided by their sums; before that, the largest deviation of a sum from 1, its
+        row, and the extreme sums.
     verdict, breaches
         "holds", "holds up to rounding" (broken by less than 2^-40 of the claim) or "broken"; triples above the claim.
-    infinite, ratio, finite_epsilon
-        True if a zero meets a positive entry; the scale of the metric at which the table is private, rounded up, None
-        if infinite; the largest ratio without zeros, in floating point.
+    infinite, ratio
+        True if a zero meets a positive entry. The ratio (1), rounded up: the scale of the metric at which the table is
+        private, None if infinite.
+    finite_epsilon
+        The largest ratio without zeros, in floating point.
     claimed_epsilon, effective_epsilon, epsilon_unit
         Level of the metric, and ratio times it; None for metrics without a single level.
     worst
-        secret, other, report, their probabilities, log_ratio and distance (nats) of the triple that attains the ratio.
+        The triple that attains the ratio: secret, other, report, probabilities, log_ratio, and distance in nats.
     zeros
-        Entries that are 0; empty_columns, all 0; mixed_columns, with a 0 and a positive entry, which rule secrets out.
+        Numbers of zero entries, of empty columns, and of mixed columns, whose report rules some secrets out.
     loss, loss_unit, prior, notes
-        Expected loss under the prior, "uniform" or "given", None without places of reports; reasons for missing
-        figures.
+        Expected loss under the prior, None without places of reports; "uniform" or "given"; why figures are missing.
     """
 
     secrets: int
@@ -108,6 +110,8 @@ def audit(
 ) -> Audit:
     """Audit a table of probabilities against the metric of a problem, whose secrets are its rows in order.
 
+    Cost: O(e m) for e edges of the metric.
+
     Parameters
     ----------
     table : (n, m) array, str or Path
@@ -115,20 +119,19 @@ def audit(
     problem : DesignProblem
         Metric, and prior and loss for the expected loss.
     normalise : bool
-        Divide rows by their sums.
+        True to divide rows by their sums.
     on_progress : callable
         Called with the number of edges done in each pass.
 
     Returns
     -------
     Audit
-        Verdict, ratio, effective epsilon and the worst triple; O(e m), e the edges of the metric.
 
     Examples
     --------
     >>> problem = md.DesignProblem(md.Domain.nodes(2), md.Discrete(1.0), [0.5, 0.5], md.losses.ZeroOne())
-    >>> found = md.audit([[0.75, 0.25], [0.25, 0.75]], problem)
-    >>> found.verdict, round(found.effective_epsilon, 4)
+    >>> result = md.audit([[0.75, 0.25], [0.25, 0.75]], problem)
+    >>> result.verdict, round(result.effective_epsilon, 4)
     ('broken', 1.0986)
     """
     return audit_checked(check_table(table, problem, normalise=normalise), problem, on_progress=on_progress)
@@ -146,12 +149,13 @@ def audit_checked(
     def count(stage: str) -> Callable[[int], None]:
         return lambda done: report(stage, done=done, total=total, unit="pairs")
 
-    at = max_log_ratio_of_doubles(rows, edges, count=count("largest ratio"))
+    worst = max_log_ratio_of_doubles(rows, edges, count=count("largest ratio"))
     broken = breaches(rows, edges, count=count("claim"))
-    infinite = math.isinf(at.value)
+    infinite = math.isinf(worst.value)
     ratio = None
     if not infinite:
-        ratio = true_scale(rows, problem.metric, problem.domain, at.value, count=count("exact ratio"))
+        # (1), raised from the doubles until integers find no breach at this scale.
+        ratio = true_scale(rows, problem.metric, problem.domain, worst.value, count=count("exact ratio"))
     level, unit = problem.metric.stated_level(problem.domain.unit) or (None, None)
     # A column with a zero and a positive entry rules secrets out for certain: its ratio is infinite.
     positive = (rows > 0).sum(axis=0)
@@ -166,18 +170,18 @@ def audit_checked(
         breaches=broken,
         infinite=infinite,
         ratio=ratio,
-        finite_epsilon=at.finite,
+        finite_epsilon=worst.finite,
         claimed_epsilon=level,
         effective_epsilon=None if ratio is None or level is None else ratio * level,
         epsilon_unit=unit,
         worst={
-            "secret": at.secret,
-            "other": at.other,
-            "report": at.report,
-            "probability": float(rows[at.secret, at.report]),
-            "other_probability": float(rows[at.other, at.report]),
-            "log_ratio": None if infinite else at.value * at.distance,
-            "distance": at.distance,
+            "secret": worst.secret,
+            "other": worst.other,
+            "report": worst.report,
+            "probability": float(rows[worst.secret, worst.report]),
+            "other_probability": float(rows[worst.other, worst.report]),
+            "log_ratio": None if infinite else worst.value * worst.distance,
+            "distance": worst.distance,
         },
         zeros={
             "entries": int((rows == 0).sum()),
@@ -231,14 +235,14 @@ def repair_checked(table: CheckedTable, problem: DesignProblem) -> xr.Dataset:
 class CheckedTable:
     """A table (n, m) of rows that sum to 1, with the figures of their original sums, and notes."""
 
-    rows: NDArray[np.float64]
+    rows: Matrix
     divided: str | None
     sums: dict[str, float]
     notes: list[str]
 
 
 def check_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool) -> CheckedTable:
-    """Read a table and divide its rows, if they are counts or `normalise` asks for it."""
+    """Read and check a table; divide its rows by their sums if they are counts, or if `normalise`."""
     notes: list[str] = []
     if isinstance(table, (str, Path)):
         table = read_table(table, on_note=notes.append)
@@ -263,7 +267,7 @@ def check_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normal
     return CheckedTable(rows=np.ascontiguousarray(rows), divided=divided, sums=deviation, notes=notes)
 
 
-def _check_entries(rows: NDArray[np.float64], secrets: int) -> None:
+def _check_entries(rows: Matrix, secrets: int) -> None:
     if rows.ndim != 2 or len(rows) != secrets:
         message = f"must have {secrets} rows, one for each secret of the metric"
         raise InputError(
@@ -276,7 +280,7 @@ def _check_entries(rows: NDArray[np.float64], secrets: int) -> None:
         raise InputError(f"row {row}, column {column} is not a probability", field="table", value=value)
 
 
-def _check_sums(sums: NDArray[np.float64], farthest: int, *, are_counts: bool, normalise: bool) -> None:
+def _check_sums(sums: Vector, farthest: int, *, are_counts: bool, normalise: bool) -> None:
     """Refuse rows whose sums are not 1; if rows are divided, sums of 0, and large deviations that are not counts."""
     deviation = abs(sums[farthest] - 1)
     if normalise and not are_counts and sums.min() > 0 and deviation > MAX_NORMALISED:

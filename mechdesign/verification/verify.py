@@ -1,9 +1,9 @@
 """Prove or refuse the claim of a stored mechanism from its integers alone.
 
-Edges and lengths are rebuilt from the metric and the geometry; the claim, the loss, the effective epsilon and the lower
-bound are recomputed and compared with the file. The edges of a graph come from the file ("edge list only"); lengths
-along given streets are rebuilt ("streets"). Another objective than the expected loss is stated again from the
-program's parameters, and its limits and bound are checked.
+Edges and lengths are rebuilt from the metric and the geometry. The claim, the loss, the effective epsilon and the lower
+bound are recomputed and compared with the file. The edges of a graph come from the file ("edge list only"), and lengths
+along its streets are rebuilt ("streets"). An objective other than the expected loss is stated again from the program's
+parameters, and its limits and bound are checked.
 """
 
 from __future__ import annotations
@@ -61,10 +61,12 @@ def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
     rows = program.side_rows()
     table = mechanism["mass"].values / float(ROW_SUM)
     reasons = figure_differences(mechanism, {"objective": objective(program.base_cost(), rows, table)})
-    over = np.flatnonzero(rows.excess_up(table))
-    if len(over):
-        reasons.append(f"{rows.names[over[0]]}: the limit is exceeded, there and at {len(over) - 1} other places")
+    # Rounded up: a limit that holds in doubles only by rounding is refused.
+    exceeded = np.flatnonzero(rows.excess_up(table))
+    if len(exceeded):
+        reasons.append(f"{rows.names[exceeded[0]]}: exceeds the limit, and so do {len(exceeded) - 1} other rows")
     if isinstance(program, Constrained):
+        # Limits on discs are compared in integers by their own reader.
         limits = limit_solver(program)
         reasons += [] if limits is None else limits.breaches(mechanism["mass"].values)
         if stored.parameters.get("own_constraints"):
@@ -104,7 +106,7 @@ def figure_differences(mechanism: xr.Dataset, figures: Mapping[str, float | None
 
 
 def unchecked_bound(mechanism: xr.Dataset, follows: bool | None, *, priced: bool = True) -> str | None:
-    """The reason why the lower bound of a file is not proved; None if it is, or without one."""
+    """The reason why the lower bound of a file is not proved, None if it is proved or absent."""
     if follows or "lower_bound" not in mechanism.attrs:
         return None
     if follows is False:
@@ -136,18 +138,20 @@ class Verification(FrozenRecord):
     violations, claim, edge_source
         (edge, direction, report) triples that break the claim; the rebuilt claim; the origin of edges: "geometry",
         "streets", "edge list only" or "levels of the map".
-    ratio, worst, effective_epsilon
-        Largest log-ratio over claimed length, 1 if the claim between positions is certified; the secret, other and
-        report that attain it; ratio times the level of the problem's metric, None without a single level.
+    ratio, worst
+        Largest log-ratio over claimed length, and the secret, other and report that attain it. The ratio is 1 if a
+        claim between positions is certified.
+    effective_epsilon
+        Ratio times the level of the problem's metric, None without a single level.
     expected_loss, lower_bound_checked, lower_bound_reason
-        Recomputed; True if the stored bound follows from the stored multipliers, None without a bound or a check, or
-        with constraints that a file cannot hold; the reason why it is not proved.
+        Recomputed loss. True if the stored bound follows from the stored multipliers, None if there is nothing to
+        check, or if constraints are not in the file. The reason why the bound is not proved.
     position_claim, position_breaches, row_ratio
-        The claim between positions; (cell, report) pairs that break it; the ratio of rows, which may exceed 1, since
-        only means of rows are drawn.
+        The claim between positions, and the (cell, report) pairs that break it. The ratio of rows, which may exceed 1
+        there, since only means of rows are drawn.
     windows
-        Of a session design: the maximum cost of a calendar day and of any 24 hours, an exact multiple of the metric,
-        and the number of transcripts that were enumerated, None if they are too many.
+        For a session design, the maximum cost of a calendar day and of any 24 hours, as a multiple of the metric, and
+        the number of enumerated transcripts, None if they are too many.
     protection, file, sha256
         The protection of a certified mechanism; its `MechanismFile`; the SHA-256 of its file.
     """
@@ -187,7 +191,7 @@ class Verification(FrozenRecord):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form, with `protected` in place of `protection`."""
-        document = asdict(replace(self, protection=None, file=None)) | protected(self.protection)
+        document = asdict(replace(self, protection=None, file=None)) | protection_document(self.protection)
         del document["protection"], document["file"]
         if self.windows is None:
             del document["windows"]
@@ -195,7 +199,7 @@ class Verification(FrozenRecord):
         return {"rebuilt" if name == "edge_source" else name: value for name, value in document.items()}
 
 
-def protected(p: Protection | None) -> dict[str, Any]:
+def protection_document(p: Protection | None) -> dict[str, Any]:
     """JSON form of a protection; an infinite factor is None, and so is everything without a protection."""
     if p is None:
         return dict.fromkeys(("protects", "within", "factor_within"))
@@ -229,14 +233,13 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
     source : str, Path, Dataset, SessionDesign or DeviceMap
         A mechanism, a session design or a device map, or its file.
     bound : bool
-        Recompute the lower bound of a factored mechanism, which may take longer than all else.
+        True to recompute the lower bound of a factored mechanism, which may take longer than all else.
     on_progress : callable
         Called with the progress of the verification.
 
     Returns
     -------
     Verification
-        `certified`, `ratio`, `effective_epsilon`, `claim`, `reasons` and more.
 
     Raises
     ------
@@ -371,6 +374,7 @@ FILE_KINDS: Registry[FileKind] = Registry(
 
 def file_kind(source: Any) -> FileKind | None:
     """The kind of an object or of a file; None for Datasets and NetCDF files."""
+    # The schema of a NetCDF file names its kind, once it is open.
     if isinstance(source, xr.Dataset):
         return None
     kinds = FILE_KINDS.values()

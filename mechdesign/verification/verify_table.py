@@ -15,32 +15,42 @@ Claim (`check_metric`). Metric and domain are data of the file. They are compare
 the printed sentence is made from them. T is the scale of the metric, E its epsilon, B the largest of its levels, and
 |p - q| the distance between the coordinates of two secrets.
 
-    discrete       no edge is longer than T E, nor a shortest path between secrets without an edge
-    euclidean      the same with T E |p - q|
-    eikonal        no edge is longer than T B |p - q|, or of length 0 unless T B is; all neighbours have an edge, if no
-                   cell of the grid is masked
-    streets, graph nothing: the list is the claim
+    discrete: no edge is longer than T E, nor a shortest path between secrets without an edge.
 
-Positions (`check_positions`), if they are claimed. The cells are squares of side h, and a position is x = centre of
-cell v + h s, s in [-1/2, 1/2]^2. The mechanism first draws a row of the 3 x 3 cells around v: along either axis, the
-steps -1, 0, +1 have the weights (1/2 - s)^2 / 2, 3/4 - s^2, (1/2 + s)^2 / 2. From that row it draws a report y. A
-missing cell has the row of the first of the cells beside it, or else of those that touch its corners. Let e be the
-bilinear function of the levels listed for the corners of a cell, or of its four quarters. With a level eps nowhere
-below e,
+    euclidean: the same with T E |p - q|.
+
+    eikonal: no edge is longer than T B |p - q|, or of length 0 unless T B is 0. All neighbours have an edge, if no cell
+    of the grid is masked.
+
+    streets, graph: nothing is compared, as the list is the claim.
+
+Positions (`check_positions`), if they are claimed. The cells are squares of side h. A position is x = centre of cell v
++ h s, s in [-1/2, 1/2]^2. The mechanism first draws a row of the 3 x 3 cells around v. Along either axis, the steps -1,
+0, +1 have the weights
+
+    (1/2 - s)^2 / 2,   3/4 - s^2,   (1/2 + s)^2 / 2.                                                             (2)
+
+From that row it draws a report y. A missing cell has the row of the first cell that shares a side with it, or else of
+the first that shares a corner. Let e be the bilinear function of the levels listed for the corners of a cell, or of its
+four quarters. With a level eps nowhere below e,
 
     P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
 
-because |grad P| <= e P on every cell. Both sides are polynomials; the coefficients of grad P by Bernstein's are at most
-those of e P, on the four quarters of the cell, in integers.
+because |grad P| <= e P on every cell.                                                                           (3)
+Both sides of (3) are polynomials. On the four quarters of a cell the Bernstein coefficients of grad P are at most those
+of e P, in integers.
 
-Limits on posteriors to over/under (`check_posterior_limits`). N(u) people live at the cell of u. After any report y,
-the cells inside every disc satisfy under sum inside N(u) A(u, y) <= over sum N(u) A(u, y). By area, so do any cells
-that are together no larger than the disc. A limit has a radius, centres, people, and a share or a factor. The script
-refuses any other limit, and any limit beside a claim about positions.
+Limits on posteriors to a share over/under (`check_posterior_limits`). N(u) people live at the cell of u. After any
+report y and for every disc
+
+    under * sum over u inside of N(u) A[u][y] <= over * sum over all u of N(u) A[u][y].                         (4)
+
+By area, so do any cells that are together no larger than the disc. A limit has a radius, centres, people, and a share
+or a factor. The script refuses any other limit, and any limit together with a claim about positions.
 
 The script trusts coordinates, unit and place on Earth. It trusts that lengths are integrals, that a varying level is
 nowhere below e, and the neighbours if cells are masked. It trusts lengths that are the claim themselves, which
-`mechdesign verify` rebuilds. It prints losses, names and the checksum of the mechanism's file unchecked.
+`mechdesign verify` rebuilds. Losses, names and the checksum of the mechanism's file are printed unchecked.
 
 Exit code: 0 proved, 1 refused, 2 not a table, or interrupted. It needs Python 3.10 alone. Cost: 0.2 microseconds for
 each of 2 e m inequalities, 4 for a Euclidean pair without an edge, 30 to 3,000 for each cell and report of positions.
@@ -63,7 +73,7 @@ from typing import Any, NamedTuple
 
 # The format of a file.
 FORMAT = "mechdesign/table/1"
-BESIDE = "-metadata.json"  # follows the name of a CSV table
+METADATA = "-metadata.json"  # follows the name of a CSV table
 MOST_BYTES = 1 << 31
 DIGITS = 40  # of an integer: rows sum to less than 2^128
 NUMBER = re.compile(r"-?[0-9]{1,25}(?:\.[0-9]{1,25})?(?:[eE][+-]?[0-9]{1,3})?")
@@ -161,11 +171,11 @@ def read(path: str | Path) -> TableFile:
 
 
 def read_csv(path: str | Path) -> TableFile:
-    """Read a CSV file and the JSON description beside it."""
-    table, description = _bytes(path), _sealed_bytes(f"{path}{BESIDE}")
+    """Read a CSV file and its JSON description."""
+    table, description = _bytes(path), _sealed_bytes(f"{path}{METADATA}")
     header = _json(description.decode())
     if header["table_sha256"] != hashlib.sha256(table).hexdigest():
-        raise Refused(f"the checksum of the table differs from its {BESIDE}: altered, or cut short")
+        raise Refused(f"the checksum of the table differs from its {METADATA}: altered, or cut short")
     if CONTROL_CHARACTERS.search(description) or CONTROL_CHARACTERS.search(table):
         raise BadInput("holds control characters")
     return _from_csv(header, table.decode())
@@ -259,24 +269,24 @@ def _from_csv(header: dict[str, Any], text: str) -> TableFile:
             raise BadInput(
                 f"secret {u}: rows out of order, coordinates that change, or a probability other than mass / sum"
             )
-        secret_points.append([_number(at) for at in secret[1:]])
+        secret_points.append([_number(text) for text in secret[1:]])
         rows.append(masses)
         sums.append(total)
     divisor = "row_sum" if has_sums else "2^62"
-    report_points = [[_number(at) for at in place[1:]] for place in reports]
-    return _checked(header, divisor, rows, sums, header.pop("edge"), secret_points, report_points)
+    report_points = [[_number(text) for text in place[1:]] for place in reports]
+    return _make_table(header, divisor, rows, sums, header.pop("edge"), secret_points, report_points)
 
 
 def _from_json(header: dict[str, Any]) -> TableFile:
     lists = [header.pop(name) for name in ("mass", "edge", "secret_points", "report_points")]
-    if header["format"] != FORMAT or any(type(each) is not list for each in lists):
+    if header["format"] != FORMAT or any(type(part) is not list for part in lists):
         raise BadInput("unknown format, or masses, edges and coordinates are not lists")
     masses, edges, secret_points, report_points = lists
     rows = [[_whole(mass) for mass in row.split(" ")] for row in masses]
-    return _checked(header, "2^62", rows, [ROW_SUM] * len(rows), edges, secret_points, report_points)
+    return _make_table(header, "2^62", rows, [ROW_SUM] * len(rows), edges, secret_points, report_points)
 
 
-def _checked(
+def _make_table(
     header: dict[str, Any],
     divisor: str,
     rows: Integers,
@@ -296,8 +306,8 @@ def _checked(
     if any(type(count) is not int or count < 1 for count in counts):
         raise BadInput(f"{counts} are not numbers of secrets, reports and edges")
     n, m, e = counts
-    there = (len(rows), len(edges), len(secret_points), len(report_points))
-    if there != (n, e, n, m) or any(len(row) != m for row in rows):
+    lengths = (len(rows), len(edges), len(secret_points), len(report_points))
+    if lengths != (n, e, n, m) or any(len(row) != m for row in rows):
         raise BadInput(f"expected {n} x {m} masses, {e} edges and as many coordinates as secrets and reports")
     coordinates = header.get("coordinates")
     for points in (secret_points, report_points):
@@ -317,7 +327,7 @@ def _check_unit(unit: str) -> None:
 
 def _check_points(points: list[Any], coordinates: Any) -> None:
     axes = {len(point) for point in points}
-    types = {type(at) for point in points for at in point}
+    types = {type(number) for point in points for number in point}
     if len(axes) > 1 or not axes <= AXES.get(coordinates, set()) or not types <= {int, float}:
         raise BadInput("a place must have 1 to 3 coordinates, or 4 with longitude and latitude")
 
@@ -350,7 +360,7 @@ def check_rows(table: TableFile, claim: dict[str, Any]) -> list[str]:
 def check_edges(table: TableFile, claim: dict[str, Any]) -> list[str]:
     """P(y|u) <= e^d P(y|v) and P(y|v) <= e^d P(y|u) on every edge (u, v) of d nats, and they connect all secrets."""
     faults = []
-    if not connected(len(table.rows), table.edges):
+    if not is_connected(len(table.rows), table.edges):
         faults.append("the edges do not connect all secrets")
     if min(table.sums) > 0:
         broken = breaches(table.rows, table.sums, table.edges)
@@ -370,12 +380,12 @@ def breaches(rows: Integers, sums: list[int], edges: list[Edge]) -> list[tuple[i
             # With R 2^-s <= e^d, a / S(u) <= R 2^-s b / S(v) is compared as a S(v) 2^s <= R b S(u), without a division.
             # Rows mostly share the sum 2^62: dividing by the common factor leaves small multipliers.
             shared = math.gcd(sums[u], sums[v])
-            left = (sums[v] // shared) << max(bound.shift, 0)
-            right = (bound.numerator * (sums[u] // shared)) << max(-bound.shift, 0)
+            factor_u = (sums[v] // shared) << max(bound.shift, 0)
+            factor_v = (bound.numerator * (sums[u] // shared)) << max(-bound.shift, 0)
             # `map` over bound methods compares a row without a step of the interpreter for each report.
-            over = list(map(gt, map(left.__mul__, rows[u]), map(right.__mul__, rows[v])))
-            if any(over):
-                broken += [(u, v, y) for y, breach in enumerate(over) if breach]
+            exceeds = list(map(gt, map(factor_u.__mul__, rows[u]), map(factor_v.__mul__, rows[v])))
+            if any(exceeds):
+                broken += [(u, v, y) for y, breach in enumerate(exceeds) if breach]
     return broken
 
 
@@ -390,7 +400,7 @@ def lower_bound(nats: float) -> ExpBound:
     return ExpBound(value >> drop, WORKING_BITS - drop)
 
 
-def connected(n: int, edges: list[Edge]) -> bool:
+def is_connected(n: int, edges: list[Edge]) -> bool:
     """True if the edges lead from secret 0 to all n secrets."""
     neighbours: Integers = [[] for _ in range(n)]
     for tail, head, _ in edges:
@@ -439,7 +449,7 @@ class Metric:
 def _flat(values: Any) -> list[Any]:
     if type(values) is not list:
         return [values]
-    return [at for part in values for at in _flat(part)]
+    return [value for part in values for value in _flat(part)]
 
 
 class ExactLimit:
@@ -450,8 +460,8 @@ class ExactLimit:
         # Doubles are exact fractions with denominators that are powers of 2, so one common denominator is the largest.
         fine = 1
         if by_distance:
-            fine = max(at.as_integer_ratio()[1] for at in chain(*table.points))
-            self._points = [tuple(int(Fraction(at) * fine) for at in point) for point in table.points]
+            fine = max(number.as_integer_ratio()[1] for number in chain(*table.points))
+            self._points = [tuple(int(Fraction(number) * fine) for number in point) for point in table.points]
         self._by_distance = by_distance
         self.grain = max(nats.as_integer_ratio()[1] for _, _, nats in table.edges)
         # length / grain <= rate |p - q| / fine, squared: length^2 q <= p |p - q|^2 in integers.
@@ -510,9 +520,9 @@ def check_eikonal(table: TableFile, claim: dict[str, Any]) -> list[str]:
     cells = _cells(table, claim)
     numbers = {cell: u for u, cell in enumerate(cells)}
     moves = product(range(-LONGEST_STEP, LONGEST_STEP + 1), repeat=len(cells[0]))
-    near = [move for move in moves if tuple(sorted(map(abs, move), reverse=True)) in steps]
+    stencil = [move for move in moves if tuple(sorted(map(abs, move), reverse=True)) in steps]
     for u, cell in enumerate(cells):
-        for move in near:
+        for move in stencil:
             v = numbers.get(tuple(map(add, cell, move)), u)
             if u != v and v not in lengths[u]:
                 return [f"no edge joins the neighbours {u} and {v}"]
@@ -538,7 +548,7 @@ def _check_lengths(table: TableFile, claim: dict[str, Any], limit: ExactLimit) -
         return faults
     cells = _cells(table, claim)
     # If every pair has an edge, the lengths of edges are the distances.
-    if all(len(near) == len(cells) - 1 for near in lengths):
+    if all(len(neighbours) == len(cells) - 1 for neighbours in lengths):
         return []
     order = sorted(range(len(cells)), key=cells.__getitem__)
     for place, u in enumerate(order):
@@ -550,11 +560,12 @@ def _check_lengths(table: TableFile, claim: dict[str, Any], limit: ExactLimit) -
             # The edge itself comes first, then the last secret in the same direction. The neighbours of v, which take
             # longest, come last.
             middles = chain([u], [last[direction]] if direction in last else [], lengths[v])
-            joined = (path[w] + lengths[v][w] for w in middles if w in path and w in lengths[v])
-            found = next((length for length in joined if not limit.is_exceeded(length, u, v)), None)
-            if found is None:
+            through = (path[w] + lengths[v][w] for w in middles if w in path and w in lengths[v])
+            # Any path within the limit proves the pair, so the first one will do.
+            length = next((length for length in through if not limit.is_exceeded(length, u, v)), None)
+            if length is None:
                 return [f"no path of edges from {u} to {v} is as short as the claim"]
-            path[v] = found
+            path[v] = length
             last[direction] = v
     return []
 
@@ -573,11 +584,11 @@ def lattice(points: list[Point], domain: dict[str, Any]) -> list[tuple[int, ...]
         return None
     cells = []
     for point in points:
-        places = [(at - low) / side - 0.5 for at, low, side in zip(point, origin, sides, strict=True)]
+        places = [(number - low) / side - 0.5 for number, low, side in zip(point, origin, sides, strict=True)]
         # Coordinates of a grid are products of doubles: they may be off by their rounding, not by 1e-6 of a cell.
         cell = tuple(map(round, places))
         cells.append(cell)
-        if any(abs(at - k) > 1e-6 or not 0 <= k < n for at, k, n in zip(places, cell, shape, strict=True)):
+        if any(abs(place - k) > 1e-6 or not 0 <= k < n for place, k, n in zip(places, cell, shape, strict=True)):
             return None
     return cells if len(set(cells)) == len(cells) else None
 
@@ -618,7 +629,7 @@ def _grid(domain: dict[str, Any]) -> str:
 
 # ---- limits on posteriors ----
 def check_posterior_limits(table: TableFile, claim: dict[str, Any]) -> list[str]:
-    """For every report y and disc D: under sum over u in D of N(u) A(u, y) <= over sum over u of N(u) A(u, y)."""
+    """(4) for every limit, disc and report."""
     faults = []
     for cap in claim.get("caps", []):
         name, (over, under) = limit_sentence(cap, table), _limit(cap, table)
@@ -629,14 +640,14 @@ def check_posterior_limits(table: TableFile, claim: dict[str, Any]) -> list[str]
         # Proportional to the posterior of every report: N(u) A(u, y), in integers of any size.
         totals = list(map(sum, zip(*weighted, strict=True)))
         for disc in discs_of(cap, table, weighted):
-            right, left = over, under
+            of_all, of_disc = over, under
             # A factor limits the share after a report over p(D), the share before: under inside <= over total p(D).
             # p(D) = people of the disc / all people, so both sides are multiplied by all people.
             if "factor" in cap:
-                right, left = over * sum(people[u] for u in disc), under * sum(people)
+                of_all, of_disc = over * sum(people[u] for u in disc), under * sum(people)
             inside = map(sum, zip(*(weighted[u] for u in disc), strict=True))
             broken = [
-                y for y, (part, total) in enumerate(zip(inside, totals, strict=True)) if left * part > right * total
+                y for y, (part, total) in enumerate(zip(inside, totals, strict=True)) if of_disc * part > of_all * total
             ]
             if broken:
                 faults.append(f"{name}: broken after report {broken[0]} by the secrets {sorted(disc)[:9]}")
@@ -709,22 +720,24 @@ def _crossings(points: list[Point], radius: float) -> list[Point]:
         middle = [(a + b) / 2 for a, b in zip(p, q, strict=True)]
         # Half the chord through the two centres, from Pythagoras; on one axis the interval about their middle.
         high = math.sqrt(max(radius**2 - apart**2 / 4, 0.0))
-        aside: Point = (0.0,)
+        offset: Point = (0.0,)
         if len(p) == 2:
-            aside = ((p[1] - q[1]) * high / apart, (q[0] - p[0]) * high / apart)
+            offset = ((p[1] - q[1]) * high / apart, (q[0] - p[0]) * high / apart)
         for sign in (-1, 1):
-            middles.append(tuple(m + sign * step for m, step in zip(middle, aside, strict=True)))
+            middles.append(tuple(m + sign * step for m, step in zip(middle, offset, strict=True)))
     return middles
 
 
 def _faces(points: list[Point], middle: Point, radius: float) -> set[frozenset[int]]:
     """The points inside the disc about a crossing of circles, and inside discs moved slightly off it."""
     inside = {u: math.dist(p, middle) for u, p in enumerate(points) if math.dist(p, middle) <= radius * (1 + SPARE)}
-    on = {u: tuple(map(sub, points[u], middle)) for u, far in inside.items() if far >= radius * (1 - ON_CIRCLE)}
+    on_circle = {
+        u: tuple(map(sub, points[u], middle)) for u, distance in inside.items() if distance >= radius * (1 - ON_CIRCLE)
+    }
     directions: list[Point] = [(1.0,), (-1.0,)]
     if len(middle) == 2:
         # Between two angles at which a point on the circle is lost or kept, all directions keep the same points.
-        turns = sorted(math.atan2(y, x) + sign * math.pi / 2 for x, y in on.values() for sign in (-1, 1))
+        turns = sorted(math.atan2(y, x) + sign * math.pi / 2 for x, y in on_circle.values() for sign in (-1, 1))
         ends = sorted({round(turn % math.tau, 9) for turn in turns})
         following = [*ends[1:], *(first + math.tau for first in ends[:1])]
         halves = [(a + b) / 2 for a, b in zip(ends, following, strict=True)]
@@ -732,7 +745,7 @@ def _faces(points: list[Point], middle: Point, radius: float) -> set[frozenset[i
     faces = {frozenset(inside)}
     for direction in directions:
         # A disc that moves in a direction loses the points of its circle that lie behind.
-        behind = {u for u, step in on.items() if sum(map(mul, step, direction)) <= 0}
+        behind = {u for u, step in on_circle.items() if sum(map(mul, step, direction)) <= 0}
         if behind < set(inside):
             faces.add(frozenset(set(inside) - behind))
     return faces
@@ -758,7 +771,7 @@ def limit_sentence(cap: dict[str, Any], table: TableFile) -> str:
 
 # ---- positions ----
 def check_positions(table: TableFile, claim: dict[str, Any]) -> list[str]:
-    """|grad P(y|x)| <= e(x) P(y|x) at every position x by coefficients of both sides; 0 < e <= T B; S(u) = 2^62."""
+    """(3) at every position, by coefficients of both sides; 0 < e <= T B; S(u) = 2^62."""
     if claim["positions"] is None:
         return []
     patches: Any = table.header.get("patch")
@@ -768,7 +781,7 @@ def check_positions(table: TableFile, claim: dict[str, Any]) -> list[str]:
         return ["a claim about positions needs square cells on a plane, and a metric with a level"]
     if not any(all(list(map(type, patch)) == [int] * 9 + [str] * k for patch in patches) for k in (4, 16)):
         raise BadInput("a patch must be nine integers and four or sixteen exact floats in hex")
-    # Rows around a cell are rebuilt, not trusted: with others the mean that is drawn would not be the claimed spline.
+    # Rows around a cell are rebuilt, not trusted: with others the mean that is drawn would not have the weights (2).
     rows = _rows_around(cells)
     levels = [[float.fromhex(level) for level in patch[9:]] for patch in patches]
     if rows != [patch[:9] for patch in patches]:
@@ -789,8 +802,9 @@ def _rows_around(cells: list[tuple[int, ...]]) -> Integers:
     numbers = {cell: u for u, cell in enumerate(cells)}
 
     def row(x: int, y: int) -> int:
-        near = [(a * a + b * b, numbers[x + a, y + b]) for a, b in AROUND if (x + a, y + b) in numbers]
-        return min(near)[1]
+        # Squared distance first, so that sides come before corners; then the number of the cell.
+        present = [(a * a + b * b, numbers[x + a, y + b]) for a, b in AROUND if (x + a, y + b) in numbers]
+        return min(present)[1]
 
     return [[row(x + i, y + j) for i, j in AROUND] for x, y in cells]
 
@@ -800,8 +814,8 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
     broken = []
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
         # Levels rounded down to integers: a lower level only makes the condition stricter.
-        corners = _corner_levels([int(Fraction(each) * Fraction(side) * ONE) for each in level])
-        fine = _halved([masses[row] for row in around])
+        corners = _corner_levels([int(Fraction(value) * Fraction(side) * ONE) for value in level])
+        fine = _half_cells([masses[row] for row in around])
         suspects: set[int] = set()
         for (i, j), quarter in zip(QUARTERS, corners, strict=True):
             # First at a constant level, the minimum of the quarter: nine conditions on coefficients of degree 2, enough
@@ -811,7 +825,7 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
                 suspects.update(steep_reports([fine[i + k // 3][j + k % 3] for k in shape], least))
         # Only the remaining reports need the coefficients of degree 3, on all four quarters.
         for y in sorted(suspects):
-            parts = [[[at[y] for at in row[j : j + 3]] for row in fine[i : i + 3]] for i, j in QUARTERS]
+            parts = [[[masses_of[y] for masses_of in row[j : j + 3]] for row in fine[i : i + 3]] for i, j in QUARTERS]
             if not all(gentle(part, quarter) for part, quarter in zip(parts, corners, strict=True)):
                 broken.append((u, y))
     return broken
@@ -826,7 +840,7 @@ def _corner_levels(z: list[int]) -> list[Integers]:
     return [[[4 * k for k in z[q + i : q + i + 2]] for i in (0, 2)] for q in range(0, 16, 4)]
 
 
-def _halved(nine: Integers) -> list[Integers]:
+def _half_cells(nine: Integers) -> list[Integers]:
     """16 times the masses of the same spline in the 4 x 4 cells of half the side, in and around a cell."""
 
     # A half cell is 3/4 of its cell and 1/4 of the neighbour along each axis: weights 9, 3, 3, 1 of 16.

@@ -167,18 +167,18 @@ def test_files_that_hold_no_people(tmp_path, text, error):
     assert caught.value.field == "people"
 
 
-def test_exchanged_degrees_and_far_points_are_told_apart(tmp_path):
+def test_exchanged_degrees_differ_from_far_points(tmp_path):
     points, people = villages()
     right = written(tmp_path, points, people).read_text()
     swapped = tmp_path / "swapped.csv"
     swapped.write_text(right.replace("Latitude,LONGITUDE", "LONGITUDE,Latitude"), encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read_people(swapped, valley())
-    assert "exchanged" in caught.value.remedy
+    assert caught.value.remedy == "exchange latitude and longitude"
     elsewhere = written(tmp_path, points + 90_000.0, people, "far.csv")
     with pytest.raises(InputError) as caught:
         read_people(elsewhere, valley())
-    assert "exchanged" not in caught.value.remedy
+    assert "exchange" not in caught.value.remedy
 
 
 def test_damaged_and_missing_files(tmp_path):

@@ -147,7 +147,7 @@ def test_parts_are_refused_by_name_or_left_out(tmp_path):
         ("b,c,0,80", "b,c,0,-80", InputError, "edges", "positive"),
         ("b,c,0,80", "b,c,0,inf", InputError, "edges", "finite"),
         ("b,c,0,80", "b,c,0,far", InputError, "edges", "finite"),
-        ("b,100,0", "a,100,0", InputError, "nodes", "given twice"),
+        ("b,100,0", "a,100,0", InputError, "nodes", "listed twice"),
         ("b,100,0", "b,nan,0", InputError, "nodes", "x must be a finite number"),
         ("b,100,0", "b,inf,0", InputError, "nodes", "finite"),
     ],

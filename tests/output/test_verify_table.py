@@ -88,7 +88,7 @@ def test_pairs_whose_count_is_known(mass, length, count):
     ],
 )
 def test_connectedness(n, ends, expected):
-    assert verify_table.connected(n, [(u, v, 1.0) for u, v in ends]) is expected
+    assert verify_table.is_connected(n, [(u, v, 1.0) for u, v in ends]) is expected
 
 
 def tight(rng):

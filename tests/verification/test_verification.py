@@ -307,7 +307,7 @@ def test_a_limit_that_the_integers_exceed_is_refused() -> None:
     )
     found = verify(forged)
     assert not found.certified
-    assert "the limit is exceeded, there and at" in found.reasons[0]
+    assert "exceeds the limit, and so do" in found.reasons[0]
     assert found.as_dict()["protects"] is None
     assert "reasons" in repr(found)
     kept = build_dataset(

@@ -36,7 +36,7 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.vocabulary import words_of
 from mechdesign.programs.minimax import Minimax
-from mechdesign.verification.verify import Verification, protected, verify
+from mechdesign.verification.verify import Verification, protection_document, verify
 
 _WORDS = {
     "claimed_epsilon": "claimed eps",
@@ -146,7 +146,7 @@ class SolveReport:
             program=attrs["program"],
             secrets=mechanism.sizes["secret"],
             reports=mechanism.sizes["secret" if is_factored else "report"],
-            **protected(checked.protection),
+            **protection_document(checked.protection),
             claim=checked.claim,
             loss=loss,
             objective=objective,
