@@ -35,7 +35,7 @@ def degrees_tiff(path, values, *, low=(12.44, 41.85), step=0.001, crs="EPSG:4326
 HOLES = np.random.default_rng(6).random((100, 80)) < 0.1  # pixels without a value, where tests have some
 
 
-def settled(shape=(100, 80), seed=5):
+def sparse_people(shape=(100, 80), seed=5):
     """People in pixels, most of which are empty."""
     generator = np.random.default_rng(seed)
     return np.where(generator.random(shape) < 0.08, generator.integers(1, 400, shape), 0).astype(float)
@@ -44,10 +44,10 @@ def settled(shape=(100, 80), seed=5):
 def prior_of(run_json, folder, *words):
     """The prior of `area` with these options, the figures it prints, and the code of a refusal."""
     target = folder / "made.nc"
-    code, made = run_json(*BOX, *QUICK, *words, "-o", target, "--overwrite")
-    return (md.load(target)["prior"].values if code == 0 else None), made
+    code, figures = run_json(*BOX, *QUICK, *words, "-o", target, "--overwrite")
+    return (md.load(target)["prior"].values if code == 0 else None), figures
 
 
-def apart(one, other):
-    """Total variation of two priors."""
+def total_variation(one, other):
+    """Total variation between two priors, in [0, 1]."""
     return float(np.abs(one / one.sum() - other / other.sum()).sum() / 2)

@@ -10,8 +10,10 @@ import hypothesis.strategies as st
 
 @dataclass(frozen=True)
 class Dialect:
-    """quotes, which fields have them: none, words, all. blank, how many lines of nothing end the file. index: none, or
-    unnamed, or short, under a header that is one name short; first, its first number.
+    """A way to write a table.
+
+    quotes: around no field, words or all; blank: number of empty lines at the end; index: none, unnamed, or short (the
+    header is one name short); first: the first number of the index.
     """
 
     separator: str = ","

@@ -1,4 +1,4 @@
-"""Words and numbers as people type them: read as what they mean, or refused before anything is computed."""
+"""Words and numbers as people type them have one meaning, or are refused before anything is computed."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ TABLE = "0.5,0.5\n0.25,0.75\n"
 
 def commands(group=None, before=()):
     """Every command with the words that call it."""
-    for name, each in (group or command()).commands.items():
-        if hasattr(each, "commands"):
-            yield from commands(each, (*before, name))
+    for name, subcommand in (group or command()).commands.items():
+        if hasattr(subcommand, "commands"):
+            yield from commands(subcommand, (*before, name))
         else:
-            yield (*before, name), each
+            yield (*before, name), subcommand
 
 
-def refused(run, *words):
-    """The error of a command line that is refused."""
+def refusal_of(run, *words):
+    """The error of a refused command line."""
     code, out, _ = run(*words, "--json")
     assert code == 2, (words, out)
     return json.loads(out)["error"]
@@ -54,7 +54,7 @@ SEVERAL = ["564,1000", "250,564,1000", "250, 564", "1ft,850ft", "564:area"]
 @pytest.mark.parametrize("disc", [*SEPARATED, *NO_RADIUS, *SEVERAL])
 def test_a_level_takes_one_radius(run, disc):
     """Separators of thousands, decimal commas, and lists, of which a level would use the first radius alone."""
-    assert refused(run, "level", "--disc=" + disc, "--share", "20%")["field"] == "disc"
+    assert refusal_of(run, "level", "--disc=" + disc, "--share", "20%")["field"] == "disc"
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_level_takes_one_radius(run, disc):
     ],
 )  # fmt: skip
 def test_the_refusal_says_how_to_write_it(run, disc, way):
-    assert way in refused(run, "level", "--disc", disc, "--share", "20%")["message"]
+    assert way in refusal_of(run, "level", "--disc", disc, "--share", "20%")["message"]
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +90,7 @@ def mechanism(tmp_path_factory):
 def test_lists_of_radii_are_read(run_json, mechanism, disc, radii):
     code, document = run_json("verify", mechanism, "--disc", disc)
     assert code == 0
-    assert [each["radius"] for each in document["discs"]] == pytest.approx(radii, rel=1e-12)
+    assert [row["radius"] for row in document["discs"]] == pytest.approx(radii, rel=1e-12)
 
 
 @given(
@@ -100,8 +100,8 @@ def test_lists_of_radii_are_read(run_json, mechanism, disc, radii):
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_thousands_with_separators_are_never_radii(run, mechanism, number, separator, end):
     word = f"{number:,}".replace(",", separator) + end
-    assert refused(run, "verify", mechanism, "--disc", word)["field"] == "disc"
-    assert refused(run, "level", "--disc", word, "--share", "20%")["field"] == "disc"
+    assert refusal_of(run, "verify", mechanism, "--disc", word)["field"] == "disc"
+    assert refusal_of(run, "level", "--disc", word, "--share", "20%")["field"] == "disc"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_commas_in_numbers_are_refused(run, tmp_path, monkeypatch, mechanism, wo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "q.csv").write_text(TABLE)
     (tmp_path / "p.csv").write_text("latitude,longitude,population\n41.9,12.5,1000\n")
-    error = refused(
+    error = refusal_of(
         run, *(str(mechanism) if w == "MECHANISM" else "q.csv" if w == "TABLE" else w for w in words.split())
     )
     assert error["field"] == field
@@ -140,19 +140,21 @@ def test_commas_in_numbers_are_refused(run, tmp_path, monkeypatch, mechanism, wo
 def test_boxes_of_whole_degrees_are_read(run):
     """Longitudes of three digits after latitudes of one or two: four numbers are needed, so none is a part of one."""
     words = ["--cell", 1, "--unit", "km", "--within", 1, "--factor", 2, "--program", "nothing", "-o", "x.nc"]
-    assert refused(run, "area", "--box", "100,10,101,11", *words)["field"] == "program"
+    assert refusal_of(run, "area", "--box", "100,10,101,11", *words)["field"] == "program"
 
 
 def test_every_numeric_option_is_read_by_one_parser(run):
     """No option is of a number type of the library, which reads 1_0 and digits of other scripts."""
     numeric = 0
-    for words, each in commands():
-        assert not re.search("INTEGER|FLOAT", run(*words, "--help")[1]), words
-        for option in each.params:
-            if option.metavar in ("NUMBER", "WHOLE", "METRES", "ODDS"):
+    for words, subcommand in commands():
+        # The library shows its own number types as INTEGER and FLOAT; ours have INTEGER as their metavar.
+        shown = re.findall("INTEGER|FLOAT", run(*words, "--help")[1])
+        assert len(shown) == sum(option.metavar == "INTEGER" for option in subcommand.params), words
+        for option in subcommand.params:
+            if option.metavar in ("NUMBER", "INTEGER", "METRES", "ODDS"):
                 numeric += 1
                 for text in ("1,850", "1_850"):
-                    error = refused(run, *words, f"{option.opts[0]}", text)
+                    error = refusal_of(run, *words, f"{option.opts[0]}", text)
                     assert "digits 0-9, " in error["message"], (words, option.opts, error)
     assert numeric > 30
 
@@ -176,7 +178,7 @@ def test_epsilon_alone_is_a_radius(run_json, run):
     ["--epsilon 0", "--epsilon -1", "--epsilon inf", "--within 200", "--factor 2", "--epsilon 1 --factor 2", ""],
 )
 def test_levels_without_one_meaning_are_refused(run, words):
-    refused(run, "level", *words.split())
+    refusal_of(run, "level", *words.split())
 
 
 @pytest.mark.parametrize("words", [words for words, _ in commands()], ids=" ".join)
@@ -184,24 +186,24 @@ def test_unknown_options_are_refused_before_all_else(run, words):
     """Whatever else is missing or wrong, and also after every argument was given."""
     option = "--no-such-option"
     for rest in ([], ["q.csv"], ["line"], ["a.nc", "b.nc"]):
-        assert refused(run, *words, *rest, option, "x")["field"] == option
-    assert refused(run, *words, option)["field"] == option
-    assert refused(run, *words, option + "=x", "line")["field"] == option
+        assert refusal_of(run, *words, *rest, option, "x")["field"] == option
+    assert refusal_of(run, *words, option)["field"] == option
+    assert refusal_of(run, *words, option + "=x", "line")["field"] == option
 
 
 @pytest.mark.parametrize(
-    ("words", "near"),
+    ("words", "suggestion"),
     [
         ("audit q.csv --metrik discrete", "--metric"), ("area --fator 2", "--factor"), ("solve line --gapp 1", "--gap"),
         ("solve line --cels 8", "--cells"), ("session report a --tik 4", "--tick"), ("verify a.nc --dics 5", "--disc"),
         ("estimate r.csv a.nc --aras x", "--areas"), ("audit q.csv --metric discrete --fctor 2", "--factor"),
     ],
 )  # fmt: skip
-def test_the_nearest_option_is_suggested(run, words, near):
-    assert f"did you mean {near}" in refused(run, *words.split())["message"]
+def test_the_nearest_option_is_suggested(run, words, suggestion):
+    assert f"did you mean {suggestion}" in refusal_of(run, *words.split())["message"]
 
 
 def test_parameters_of_problems_are_known(run):
     """An error that is not about an option stays."""
-    assert refused(run, "plan", "line", "--cells", "8")["field"] == "areas"
-    assert refused(run, "audit", "q.csv", "--cell", "8")["field"] == "metric"
+    assert refusal_of(run, "plan", "line", "--cells", "8")["field"] == "areas"
+    assert refusal_of(run, "audit", "q.csv", "--cell", "8")["field"] == "metric"

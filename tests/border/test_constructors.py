@@ -1,4 +1,4 @@
-"""Values are refused where they are typed: by the constructor, with the offending entry and its index."""
+"""Constructors refuse invalid values, with the entry and its index."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def graph(tail, head, length) -> md.Graph:
     return md.Graph(tail=tail, head=head, length=length)
 
 
-def constrained(constraint) -> md.programs.Constrained:
+def program_with(constraint) -> md.programs.Constrained:
     return md.programs.Constrained(problem(), constraints=[constraint])
 
 
@@ -36,7 +36,7 @@ def disc(people) -> md.posteriors.PosteriorCap:
     return md.posteriors.PosteriorCap(radius=0.4, share="1/2", people=people)
 
 
-# What is typed, the argument that is named, and the value that is shown; NumPy's own indices are the second route.
+# The call, the argument that the error names, and its value; NumPy's indices are the second route.
 REFUSED = {
     "edge of length 0": (lambda: graph([0, 1], [1, 2], [1.0, 0.0]), "length", "0 at [1]"),
     "edge of infinite length": (lambda: graph([0, 1], [1, 2], [0.74, np.inf]), "length", "inf at [1]"),
@@ -99,12 +99,12 @@ REFUSED = {
         "prior",
         "-1 at [1]",
     ),
-    "cap on no report": (lambda: constrained(md.programs.ReportCap(cap=0.5, reports=[0, 7])), "reports", "7 at [1]"),
-    "cap at no secret": (lambda: constrained(md.programs.ReportCap(cap=0.5, secrets=[-1])), "secrets", "-1 at [0]"),
-    "no such report": (lambda: constrained(md.programs.RequiredReport(report=3, least=0.1)), "report", "3 at [0]"),
-    "distance of nodes": (lambda: constrained(md.programs.ErrorCap(radius=1.0, share=0.5)), "radius", "1.0"),
-    "people of other places": (lambda: constrained(disc([1, 2])), "people", "(1, 2)"),
-    "constraint that is concave": (lambda: constrained(lambda table: table[0, 0] ** 0.5 <= 0.5), "constraints", "<="),
+    "cap on no report": (lambda: program_with(md.programs.ReportCap(cap=0.5, reports=[0, 7])), "reports", "7 at [1]"),
+    "cap at no secret": (lambda: program_with(md.programs.ReportCap(cap=0.5, secrets=[-1])), "secrets", "-1 at [0]"),
+    "no such report": (lambda: program_with(md.programs.RequiredReport(report=3, least=0.1)), "report", "3 at [0]"),
+    "distance of nodes": (lambda: program_with(md.programs.ErrorCap(radius=1.0, share=0.5)), "radius", "1.0"),
+    "people of other places": (lambda: program_with(disc([1, 2])), "people", "(1, 2)"),
+    "constraint that is concave": (lambda: program_with(lambda table: table[0, 0] ** 0.5 <= 0.5), "constraints", "<="),
     "levels of another shape": (
         lambda: md.positions.Positions(problem(), corner_level=[[1.0]]),
         "corner_level",
@@ -125,10 +125,10 @@ def test_constructor_names_the_entry(make, field, value):
 def test_prior_of_the_shape_of_the_grid(domain):
     """The places of a grid run with the last axis fastest, as NumPy's ravel does."""
     people = np.arange(1.0, 1 + domain.size).reshape(domain.shape)
-    given = md.priors.proportional(people)
-    made = problem(domain=domain, prior=given)
-    assert made.prior.tolist() == (people / people.sum()).ravel().tolist()
-    assert problem(domain=domain, prior=given.astype(np.float32)).prior.shape == (domain.size,)
+    weights_of_grid = md.priors.proportional(people)
+    built = problem(domain=domain, prior=weights_of_grid)
+    assert built.prior.tolist() == (people / people.sum()).ravel().tolist()
+    assert problem(domain=domain, prior=weights_of_grid.astype(np.float32)).prior.shape == (domain.size,)
 
 
 def test_prior_of_a_masked_grid():
@@ -193,6 +193,6 @@ def test_unstorable_metric_is_refused(kind):
 
 def test_metric_with_arrays_is_stored(tmp_path, monkeypatch):
     monkeypatch.setitem(md.extend.METRICS, "weighted", Described)
-    made = md.solve(problem(metric=0.5 * Described(weights=np.array([1.0, 2.0, 3.0]))))
-    md.save(made, tmp_path / "weighted.nc")
+    built = md.solve(problem(metric=0.5 * Described(weights=np.array([1.0, 2.0, 3.0]))))
+    md.save(built, tmp_path / "weighted.nc")
     assert md.verify(tmp_path / "weighted.nc").certified

@@ -1,7 +1,7 @@
-"""Polygons as people bring them: every file is read as what it says, or refused in one sentence.
+"""Polygons as people bring them: every file has one meaning, or is refused in one sentence.
 
-Two routes to each expected value: the same ground written plainly in degrees (its cells), or a figure of somebody else
-(the Ordnance Survey's worked example; the union of triangles drawn by hand).
+Two routes to each expected value: the cells of the same ground in plain degrees, or a published figure. These are the
+Ordnance Survey's worked example, and the union of triangles drawn by hand.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def collection(*geometries, **more):
     return {"type": "FeatureCollection", "features": features, **more}
 
 
-def named(name):
+def crs_of(name):
     return {"type": "name", "properties": {"name": name}}
 
 
-def written(folder, document, encoding="utf-8"):
+def write_geojson(folder, document, encoding="utf-8"):
     path = Path(folder) / "area.geojson"
     text = document if isinstance(document, str) else json.dumps(document)
     path.write_bytes(text.encode(encoding))
@@ -61,7 +61,7 @@ def plain():
     return degrees(md.geo.Area.box(W, S, E, N))
 
 
-def apart(one, other):
+def largest_distance(one, other):
     """The largest distance in m between two lists of positions in degrees."""
     assert one.shape == other.shape
     return pyproj.Geod(ellps="WGS84").inv(*one.T, *other.T)[2].max()
@@ -69,11 +69,11 @@ def apart(one, other):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32", "utf-16-le"])
 def test_byte_order_marks_are_understood(tmp_path, encoding):
-    assert apart(degrees(written(tmp_path, polygon(BOX), encoding)), plain()) < 1e-6
+    assert largest_distance(degrees(write_geojson(tmp_path, polygon(BOX), encoding)), plain()) < 1e-6
 
 
 def test_the_file_with_a_mark_has_the_cells_of_its_box():
-    assert apart(degrees(border_file("g01_bom.geojson")), plain()) < 1e-6
+    assert largest_distance(degrees(border_file("g01_bom.geojson")), plain()) < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -85,32 +85,32 @@ def test_the_file_with_a_mark_has_the_cells_of_its_box():
 )  # fmt: skip
 def test_every_spelling_of_wgs84_is_read_without_a_note(tmp_path, name):
     notes = []
-    path = written(tmp_path, collection(polygon(BOX), crs=named(name)))
-    assert apart(degrees(path, on_note=notes.append), plain()) < 1e-6
+    path = write_geojson(tmp_path, collection(polygon(BOX), crs=crs_of(name)))
+    assert largest_distance(degrees(path, on_note=notes.append), plain()) < 1e-6
     assert notes == []
 
 
 @pytest.mark.parametrize(
-    "crs", [named("urn:ogc:def:crs:EPSG::4269"), named("EPSG:4269"), {"type": "EPSG", "properties": {"code": 4269}}]
+    "crs", [crs_of("urn:ogc:def:crs:EPSG::4269"), crs_of("EPSG:4269"), {"type": "EPSG", "properties": {"code": 4269}}]
 )
 def test_census_files_in_nad83_are_read(tmp_path, crs):
     notes = []
-    path = written(tmp_path, collection(polygon(BOX), crs=crs))
-    assert apart(degrees(path, on_note=notes.append), plain()) < METRES_OF_NAD83
+    path = write_geojson(tmp_path, collection(polygon(BOX), crs=crs))
+    assert largest_distance(degrees(path, on_note=notes.append), plain()) < METRES_OF_NAD83
     assert "projected from NAD83" in notes[0]
 
 
 def test_the_census_file_has_the_cells_of_its_box():
-    assert apart(degrees(border_file("g02_epsg4269.geojson")), plain()) < METRES_OF_NAD83
+    assert largest_distance(degrees(border_file("g02_epsg4269.geojson")), plain()) < METRES_OF_NAD83
 
 
 def test_a_national_grid_lands_where_the_survey_says(tmp_path):
     """The water tower in the worked example of the Ordnance Survey's guide, in metres and in degrees."""
     east, north = 651409.792, 313177.448
     square = [[east + 1000 * x, north + 1000 * y] for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1))]
-    plane = md.geo.read_area(written(tmp_path, collection(polygon(square), crs=named("EPSG:27700")))).plane()
-    away = pyproj.Geod(ellps="WGS84").inv(plane.longitude, plane.latitude, 1.716073972, 52.658007833)[2]
-    assert away < METRES_OF_HELMERT
+    plane = md.geo.read_area(write_geojson(tmp_path, collection(polygon(square), crs=crs_of("EPSG:27700")))).plane()
+    distance = pyproj.Geod(ellps="WGS84").inv(plane.longitude, plane.latitude, 1.716073972, 52.658007833)[2]
+    assert distance < METRES_OF_HELMERT
 
 
 # Registers that name north first (31467), feet (2263), a conic (3035), the plane of web maps (3857)
@@ -134,18 +134,20 @@ def test_systems_are_projected_with_east_first(tmp_path, system, west, south, ea
     shape = polygon(there.tolist())
     expected = degrees(md.geo.Area.box(west, south, east, north), cell=2000.0)
     ways = {
-        "of the file": collection(shape, crs=named(system)),
-        "of the feature": {"type": "Feature", "crs": named(system), "geometry": shape},
-        "of the geometry": {**shape, "crs": named(system)},
+        "of the file": collection(shape, crs=crs_of(system)),
+        "of the feature": {"type": "Feature", "crs": crs_of(system), "geometry": shape},
+        "of the geometry": {**shape, "crs": crs_of(system)},
         "named besides": shape,
     }
     for way in ways if system == "EPSG:31467" else ["of the file"]:
         options = {"crs": system} if way == "named besides" else {}
-        assert apart(degrees(written(tmp_path, ways[way]), cell=2000.0, **options), expected) < 0.5, way
+        assert largest_distance(degrees(write_geojson(tmp_path, ways[way]), cell=2000.0, **options), expected) < 0.5, (
+            way
+        )
 
 
 def test_degrees_without_a_system_stay_degrees(tmp_path):
-    assert apart(degrees(written(tmp_path, polygon(BOX)), crs="EPSG:27700"), plain()) < 1e-6
+    assert largest_distance(degrees(write_geojson(tmp_path, polygon(BOX)), crs="EPSG:27700"), plain()) < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -155,11 +157,11 @@ def test_degrees_without_a_system_stay_degrees(tmp_path):
 def test_north_before_east_is_refused_where_it_shows(tmp_path, system, longitude, latitude):
     east, north = pyproj.Transformer.from_crs("OGC:CRS84", system, always_xy=True).transform(longitude, latitude)
     square = [[east + 1000 * x, north + 1000 * y] for x, y in ((0, 0), (5, 0), (5, 5), (0, 5), (0, 0))]
-    document = {**polygon(square), "crs": named(system)}
-    assert len(degrees(written(tmp_path, document))) > 4
+    document = {**polygon(square), "crs": crs_of(system)}
+    assert len(degrees(write_geojson(tmp_path, document))) > 4
     document["coordinates"] = [[position[::-1] for position in square]]
     with pytest.raises(InputError, match=r"x and y are exchanged|do not belong"):
-        md.geo.read_area(written(tmp_path, document))
+        md.geo.read_area(write_geojson(tmp_path, document))
 
 
 def test_long_edges_of_a_plane_are_cut_before_they_bend(tmp_path):
@@ -168,7 +170,7 @@ def test_long_edges_of_a_plane_are_cut_before_they_bend(tmp_path):
     share = np.linspace(0, 1, 301)[:, None]
     ring = np.concatenate([a + share * (b - a) for a, b in pairwise(corners)])
     few, many = (
-        md.geo.read_area(written(tmp_path, {**polygon(r.tolist()), "crs": named("EPSG:32633")}))
+        md.geo.read_area(write_geojson(tmp_path, {**polygon(r.tolist()), "crs": crs_of("EPSG:32633")}))
         for r in (corners, ring)
     )
     assert few.shape.symmetric_difference(many.shape).area < 1e-9 * many.shape.area
@@ -184,20 +186,20 @@ def test_longitudes_beyond_180_are_the_split_area(tmp_path, west, east):
     halves = [
         [[a, lat[0]], [b, lat[0]], [b, lat[1]], [a, lat[1]], [a, lat[0]]] for a, b in ((179.9, 180.0), (-180.0, -179.9))
     ]
-    split = degrees(written(tmp_path, {"type": "MultiPolygon", "coordinates": [[half] for half in halves]}))
+    split = degrees(write_geojson(tmp_path, {"type": "MultiPolygon", "coordinates": [[half] for half in halves]}))
     assert len(split) > 1000
-    assert apart(degrees(written(tmp_path, polygon(ring))), split) < 1e-3
-    assert apart(degrees(md.geo.Area.box(west, *lat[:1], east, lat[1])), split) < 1e-3
+    assert largest_distance(degrees(write_geojson(tmp_path, polygon(ring))), split) < 1e-3
+    assert largest_distance(degrees(md.geo.Area.box(west, *lat[:1], east, lat[1])), split) < 1e-3
 
 
 def test_longitudes_from_0_to_360_are_those_of_west():
     one, other = md.geo.Area.box(350.0, 51.0, 350.1, 51.1), md.geo.Area.box(-10.0, 51.0, -9.9, 51.1)
-    assert apart(degrees(one), degrees(other)) < 1e-6
+    assert largest_distance(degrees(one), degrees(other)) < 1e-6
 
 
 def test_the_file_across_180_has_the_cells_of_its_halves():
     area = md.geo.read_area(border_file("g04_lon180.geojson"))
-    assert apart(degrees(area), degrees(md.geo.Area.box(179.9, -16.9, -179.9, -16.7))) < 1e-3
+    assert largest_distance(degrees(area), degrees(md.geo.Area.box(179.9, -16.9, -179.9, -16.7))) < 1e-3
 
 
 T = [[W, S], [E, N], [E, S], [W, N], [W, S]]  # a bow-tie: two triangles that meet in the middle
@@ -222,8 +224,8 @@ INVALID = {  # rings, and polygons of the same ground that are valid
 def test_invalid_rings_are_repaired_and_reported(tmp_path, name):
     rings, valid = INVALID[name]
     notes = []
-    mended = md.geo.read_area(written(tmp_path, polygon(*rings)), on_note=notes.append)
-    expected = md.geo.read_area(written(tmp_path, {"type": "MultiPolygon", "coordinates": valid}))
+    mended = md.geo.read_area(write_geojson(tmp_path, polygon(*rings)), on_note=notes.append)
+    expected = md.geo.read_area(write_geojson(tmp_path, {"type": "MultiPolygon", "coordinates": valid}))
     assert mended.shape.symmetric_difference(expected.shape).area < 1e-9
     assert len(notes) == 1
     assert "repaired" in notes[0]
@@ -232,7 +234,7 @@ def test_invalid_rings_are_repaired_and_reported(tmp_path, name):
 def test_the_note_has_both_areas(tmp_path):
     """A bow-tie of 0.06 x 0.04 degrees: its signed area is 0, and half the box, 4.97 km x 4.44 km, is left."""
     notes = []
-    md.geo.read_area(written(tmp_path, polygon(T)), on_note=notes.append)
+    md.geo.read_area(write_geojson(tmp_path, polygon(T)), on_note=notes.append)
     after = float(notes[0].removesuffix(" km².").split()[-1])
     assert after == pytest.approx(4.97 * 4.44 / 2, rel=5e-3)
 
@@ -251,8 +253,8 @@ def test_the_note_has_both_areas(tmp_path):
 )
 def test_points_and_lines_are_counted_and_ignored(tmp_path, others, words):
     notes = []
-    path = written(tmp_path, collection(*others, polygon(BOX)))
-    assert apart(degrees(path, on_note=notes.append), plain()) < 1e-6
+    path = write_geojson(tmp_path, collection(*others, polygon(BOX)))
+    assert largest_distance(degrees(path, on_note=notes.append), plain()) < 1e-6
     assert words in notes[0]
 
 
@@ -283,18 +285,18 @@ REFUSED = {
     "metres": polygon([[291000, 4640000], [296000, 4640000], [296000, 4645000], [291000, 4640000]]),
     "latitude first": polygon([[41.0, 120.0], [41.0, 121.0], [42.0, 121.0], [41.0, 120.0]]),
     "a system without a name": collection(polygon(BOX), crs={"type": "link", "properties": {"href": "x"}}),
-    "an unknown system": collection(polygon(BOX), crs=named("urn:ogc:def:crs:EPSG::999999")),
-    "degrees in a metric system": collection(polygon(BOX), crs=named("EPSG:27700")),
-    "a system of heights": collection(polygon(BOX), crs=named("EPSG:5773")),
-    "a system in space": collection(polygon(BOX), crs=named("EPSG:4978")),
-    "beyond the world": collection(polygon([[1e12, 1], [2e12, 1], [2e12, 1e12], [1e12, 1]]), crs=named("EPSG:3857")),
-    "line of no width": polygon([[W, S], [E, N], [W, S], [W, S]]),
+    "an unknown system": collection(polygon(BOX), crs=crs_of("urn:ogc:def:crs:EPSG::999999")),
+    "degrees in a metric system": collection(polygon(BOX), crs=crs_of("EPSG:27700")),
+    "a system of heights": collection(polygon(BOX), crs=crs_of("EPSG:5773")),
+    "a system in space": collection(polygon(BOX), crs=crs_of("EPSG:4978")),
+    "beyond the world": collection(polygon([[1e12, 1], [2e12, 1], [2e12, 1e12], [1e12, 1]]), crs=crs_of("EPSG:3857")),
+    "line without width": polygon([[W, S], [E, N], [W, S], [W, S]]),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_files_without_a_meaning_are_refused(tmp_path, name):
-    path = written(tmp_path, REFUSED[name])
+    path = write_geojson(tmp_path, REFUSED[name])
     with pytest.raises(InputError) as caught:
         md.geo.read_area(path)
     message = str(caught.value)
@@ -309,11 +311,13 @@ def test_files_without_a_meaning_are_refused(tmp_path, name):
 ])  # fmt: skip
 def test_refusals_name_the_way_out(tmp_path, name, way):
     with pytest.raises(InputError, match=way):
-        md.geo.read_area(written(tmp_path, REFUSED[name]))
+        md.geo.read_area(write_geojson(tmp_path, REFUSED[name]))
 
 
 def test_bytes_of_another_encoding_are_refused(tmp_path):
-    path = written(tmp_path, collection(polygon(BOX)).__repr__().replace("'", '"').replace("a0", "Zürich"), "latin-1")
+    path = write_geojson(
+        tmp_path, collection(polygon(BOX)).__repr__().replace("'", '"').replace("a0", "Zürich"), "latin-1"
+    )
     with pytest.raises(InputError, match="cannot be read as GeoJSON"):
         md.geo.read_area(path)
 
@@ -330,7 +334,7 @@ def dialects(draw):
     if draw(st.booleans()):
         shape = {"type": "GeometryCollection", "geometries": [shape]}
     if draw(st.booleans()):
-        more = {"crs": draw(st.sampled_from([None, named("EPSG:4326"), named("urn:ogc:def:crs:OGC:1.3:CRS84")]))}
+        more = {"crs": draw(st.sampled_from([None, crs_of("EPSG:4326"), crs_of("urn:ogc:def:crs:OGC:1.3:CRS84")]))}
         shape = collection(*draw(st.permutations([shape, None])), **more)
     elif draw(st.booleans()):
         shape = {"type": "Feature", "properties": None, "geometry": shape, "bbox": [W, S, E, N]}
@@ -340,7 +344,7 @@ def dialects(draw):
 @given(dialect=dialects())
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_dialect_of_one_box_has_its_cells(tmp_path, dialect):
-    assert apart(degrees(written(tmp_path, *dialect)), plain()) < 1e-3
+    assert largest_distance(degrees(write_geojson(tmp_path, *dialect)), plain()) < 1e-3
 
 
 def test_areas_are_read_alike(tmp_path):
@@ -353,15 +357,17 @@ def test_areas_are_read_alike(tmp_path):
     ]
     there = pyproj.Transformer.from_crs("OGC:CRS84", "EPSG:27700", always_xy=True)
     metres = [np.column_stack(there.transform(*half.T)).tolist() for half in halves]
-    expected = md.geo.read_areas(written(tmp_path, collection(*(polygon(half.tolist()) for half in halves))), domain)
+    expected = md.geo.read_areas(
+        write_geojson(tmp_path, collection(*(polygon(half.tolist()) for half in halves))), domain
+    )
     document = collection(
-        {"type": "Point", "coordinates": metres[0][0]}, *map(polygon, metres), crs=named("EPSG:27700")
+        {"type": "Point", "coordinates": metres[0][0]}, *map(polygon, metres), crs=crs_of("EPSG:27700")
     )
     notes = []
-    found = md.geo.read_areas(written(tmp_path, document, "utf-8-sig"), domain, on_note=notes.append)
-    share = (found.label == expected.label).mean()
+    areas = md.geo.read_areas(write_geojson(tmp_path, document, "utf-8-sig"), domain, on_note=notes.append)
+    share = (areas.label == expected.label).mean()
     assert share > 0.99  # edges are straight in other systems
-    assert found.names == ("a1", "a2")
+    assert areas.names == ("a1", "a2")
     assert [word for note in notes for word in ("projected", "1 point") if word in note] == ["projected", "1 point"]
 
 
@@ -391,7 +397,7 @@ def test_the_system_of_files_without_one_is_an_option(run, tmp_path):
     """A box in British metres; a box in degrees has no use for the option."""
     ring = [[-0.2, 51.4], [-0.1, 51.4], [-0.1, 51.5], [-0.2, 51.5], [-0.2, 51.4]]
     metres = pyproj.Transformer.from_crs("OGC:CRS84", "EPSG:27700", always_xy=True).transform(*np.transpose(ring))
-    path = written(tmp_path, polygon(np.column_stack(metres).tolist()))
+    path = write_geojson(tmp_path, polygon(np.column_stack(metres).tolist()))
     words = ["--cell", 2000, "--within", 2000, "--factor", 2, "--program", "planar-laplace", "--positions", "cells"]
     words += ["-o", tmp_path / "a.nc"]
     code, _, err = run("area", path, *words)
@@ -409,9 +415,9 @@ def test_the_system_of_files_without_one_is_an_option(run, tmp_path):
 def test_the_command_says_what_it_read_and_where(run, tmp_path):
     """Notes go to stderr; the summary names the middle of the area, in words and in JSON."""
     words = ["--cell", 2000, "--within", 2000, "--factor", 2, "--program", "planar-laplace", "--positions", "cells"]
-    swapped = written(tmp_path, polygon([[y, x] for x, y in BOX]))
+    swapped = write_geojson(tmp_path, polygon([[y, x] for x, y in BOX]))
     area = tmp_path / "bow.geojson"
-    area.write_text(json.dumps({**polygon(T), "crs": named("EPSG:4269")}))
+    area.write_text(json.dumps({**polygon(T), "crs": crs_of("EPSG:4269")}))
     code, out, err = run("area", area, "--forbidden", swapped, *words, "-o", tmp_path / "a.nc")
     assert code == 0
     assert "Centre of the area: 41.8900 N, 12.4900 E" in " ".join(out.split())

@@ -1,4 +1,4 @@
-"""Series, DataFrames and DataArrays: places go by their labels, and what contradicts them is refused.
+"""Series, DataFrames and DataArrays are matched to places by their labels; contradictions are refused.
 
 The right values are those of the plain array in the order of the places: the second route is NumPy's indexing.
 """
@@ -25,7 +25,7 @@ MECHANISM = md.baselines.geometric(PLANE)
 CUBE = md.probabilities(MECHANISM)
 
 
-def found(table, problem=PROBLEM):
+def audit_result(table, problem=PROBLEM):
     audited = md.audit(table, problem)
     return audited.ratio, audited.loss
 
@@ -52,7 +52,7 @@ LABELLED = {
 @pytest.mark.parametrize("name", LABELLED)
 def test_tables_are_matched_by_labels(name):
     table = LABELLED[name]
-    assert found(table) == found(TABLE)
+    assert audit_result(table) == audit_result(TABLE)
     fixed = md.baselines.repair_table(table, PROBLEM)
     assert np.array_equal(fixed["mass"], md.baselines.repair_table(TABLE, PROBLEM)["mass"])
 
@@ -64,7 +64,7 @@ def test_compare_and_sweep_go_by_labels():
     assert float(curve["plain_loss"][0]) == float(curve["mine_loss"][0])
 
 
-def test_the_order_of_words_is_said():
+def test_order_of_words_is_reported():
     assert md.audit(NAMED, PROBLEM).notes == ["Secrets are taken in the order of the table: low, mid, high, top."]
     assert md.audit(FRAME, PROBLEM).notes == []
 
@@ -89,7 +89,7 @@ def test_labels_that_contradict_are_refused(table, message):
 
 def test_coordinates_on_a_plane_give_the_order():
     order = np.random.default_rng(0).permutation(9)
-    assert found(CUBE.isel(secret=order, report=order[::-1]), PLANE) == found(CUBE.values, PLANE)
+    assert audit_result(CUBE.isel(secret=order, report=order[::-1]), PLANE) == audit_result(CUBE.values, PLANE)
 
 
 WEIGHTS = np.array([0.1, 0.2, 0.3, 0.4])
@@ -106,8 +106,8 @@ PRIORS = {
 @pytest.mark.parametrize("name", PRIORS)
 def test_priors_are_matched_by_labels(name):
     prior = PRIORS[name]
-    stated = md.DesignProblem(PROBLEM.domain, PROBLEM.metric, prior, PROBLEM.loss)
-    assert stated.prior_array.tolist() == WEIGHTS.tolist()
+    problem_with_prior = md.DesignProblem(PROBLEM.domain, PROBLEM.metric, prior, PROBLEM.loss)
+    assert problem_with_prior.prior_array.tolist() == WEIGHTS.tolist()
     uniform = np.full(4, 0.25)
     expected = md.utility.kantorovich(WEIGHTS, uniform, PROBLEM.domain).value
     assert md.utility.kantorovich(prior, uniform, PROBLEM.domain).value == expected
@@ -120,8 +120,8 @@ def test_a_prior_over_a_grid_has_x_first():
     weights = np.arange(1.0, 10) / 45
     values = MECHANISM["prior"].copy(data=weights)
     for labelled in (md.on_grid(values), md.on_grid(values).T, md.on_grid(values).isel(secret_x=slice(None, None, -1))):
-        stated = md.DesignProblem(PLANE.domain, PLANE.metric, labelled, PLANE.loss)
-        assert stated.prior_array.tolist() == weights.tolist()
+        problem_with_prior = md.DesignProblem(PLANE.domain, PLANE.metric, labelled, PLANE.loss)
+        assert problem_with_prior.prior_array.tolist() == weights.tolist()
 
 
 def test_on_grid_goes_by_coordinates():
@@ -224,8 +224,8 @@ def test_no_order_of_labels_changes_an_answer(tmp_path_factory, rows, columns, k
     """A secret's own report is the diagonal: epsilon and 0/1 loss are those of one order for both, or none."""
     named = pd.DataFrame(SKEWED, index=KINDS[kind], columns=KINDS[kind]).iloc[list(rows), list(columns)]
     try:
-        answer = found(write(named, tmp_path_factory.mktemp("labels")), ONE)
+        answer = audit_result(write(named, tmp_path_factory.mktemp("labels")), ONE)
     except InputError:
         assert kind in ("ages", "words")
         return
-    assert answer == pytest.approx(found(SKEWED, ONE), rel=1e-12)
+    assert answer == pytest.approx(audit_result(SKEWED, ONE), rel=1e-12)

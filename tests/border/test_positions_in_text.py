@@ -17,15 +17,17 @@ pyproj = pytest.importorskip("pyproj", reason="needs the extra geo")
 
 CELL, SHA = 500.0, "ab12" * 16
 PEOPLE = np.array([1000, 20, 300, 4])
-AT = np.array([[0.2, 0.3], [0.7, 0.6], [0.4, 0.8], [0.21, 0.31]])  # shares of the box from its southwest corner
-TO_ROUNDING = 1e-9  # of people, added up in cells and divided by their ground
+SHARES_OF_BOX = np.array(
+    [[0.2, 0.3], [0.7, 0.6], [0.4, 0.8], [0.21, 0.31]]
+)  # shares of the box from its southwest corner
+ROUNDING = 1e-9  # of people, added up in cells and divided by their ground
 DEGREES = "longitude,latitude,population"
 
 
 def town(west, south):
-    """A grid over a box of 0.05 degrees, positions in it in degrees, and how many people live in its cells."""
+    """A grid over a box of 0.05 degrees, positions in it in degrees, and the number of people in each cell."""
     domain = md.geo.Area.box(west, south, west + 0.05, south + 0.05).grid(CELL)
-    degrees = np.array([west, south]) + 0.05 * AT
+    degrees = np.array([west, south]) + 0.05 * SHARES_OF_BOX
     centre = pyproj.Proj(proj="aeqd", lat_0=domain.plane.latitude, lon_0=domain.plane.longitude, datum="WGS84")
     cells = np.floor((np.column_stack(centre(*degrees.T)) - domain.origin) / CELL).astype(int)
     counts = np.zeros(domain.shape)
@@ -33,14 +35,14 @@ def town(west, south):
     return domain, degrees, counts
 
 
-def written(folder, head, positions):
+def write_people(folder, head, positions):
     path = folder / "people.csv"
     lines = [f"{x:.12g},{y:.12g},{count}" for (x, y), count in zip(positions, PEOPLE, strict=True)]
     path.write_text("\n".join([head, *lines]) + "\n")
     return path
 
 
-def living(path, domain, **options):
+def people_by_cell(path, domain, **options):
     """People in each cell. With no reach, everybody lives in the cell of their point."""
     return md.geo.read_people(path, domain, reach=1e-6, **options).density.values * CELL**2
 
@@ -58,8 +60,10 @@ def test_people_of_any_system_live_where_they_do(tmp_path, system, west, south):
     name = "OGC:CRS84" if system == "CRS84" else system
     positions = np.column_stack(pyproj.Transformer.from_crs("OGC:CRS84", name, always_xy=True).transform(*degrees.T))
     notes = []
-    found = living(written(tmp_path, "x,y,population", positions), domain, crs=system, on_note=notes.append)
-    assert found == pytest.approx(counts, rel=TO_ROUNDING)
+    results = people_by_cell(
+        write_people(tmp_path, "x,y,population", positions), domain, crs=system, on_note=notes.append
+    )
+    assert results == pytest.approx(counts, rel=ROUNDING)
     assert counts.sum() == PEOPLE.sum()
     assert len(notes) == (system not in ("EPSG:4326", "CRS84"))
 
@@ -74,8 +78,8 @@ def test_people_of_any_system_live_where_they_do(tmp_path, system, west, south):
 def test_usual_names_of_a_plane_are_known(tmp_path, head, columns):
     domain, degrees, counts = town(-0.15, 51.45)
     metres = pyproj.Transformer.from_crs("OGC:CRS84", "EPSG:27700", always_xy=True).transform(*degrees.T)
-    path = written(tmp_path, head, np.column_stack(metres))
-    assert living(path, domain, crs="EPSG:27700", columns=columns) == pytest.approx(counts, rel=TO_ROUNDING)
+    path = write_people(tmp_path, head, np.column_stack(metres))
+    assert people_by_cell(path, domain, crs="EPSG:27700", columns=columns) == pytest.approx(counts, rel=ROUNDING)
 
 
 @pytest.mark.parametrize(("west", "turn"), [(12.5, 0), (12.5, -360), (-58.5, 360), (179.98, 0), (179.98, -360)])
@@ -83,23 +87,23 @@ def test_longitudes_to_360_are_those_within_180(tmp_path, west, turn):
     """People, reports and nodes of streets; the box may lie across 180 degrees."""
     domain, degrees, counts = town(west, 41.9)
     turned = degrees + np.array([turn, 0])
-    path = written(tmp_path, DEGREES, turned)
-    assert living(path, domain) == pytest.approx(counts, rel=TO_ROUNDING)
+    path = write_people(tmp_path, DEGREES, turned)
+    assert people_by_cell(path, domain) == pytest.approx(counts, rel=ROUNDING)
     path.write_text(path.read_text().replace("population", "count"))
     assert md.surveys.read_reports(path, {SHA: domain})[SHA].tolist() == counts.ravel().tolist()
     nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
     nodes.write_text("id,lon,lat\n" + "".join(f"{k},{x!r},{y!r}\n" for k, (x, y) in enumerate(turned.tolist())))
-    away = pyproj.Geod(ellps="WGS84").inv(*degrees[:-1].T, *degrees[1:].T)[2]
-    edges.write_text("u,v,length\n" + "".join(f"{k},{k + 1},{length}\n" for k, length in enumerate(away)))
+    distance = pyproj.Geod(ellps="WGS84").inv(*degrees[:-1].T, *degrees[1:].T)[2]
+    edges.write_text("u,v,length\n" + "".join(f"{k},{k + 1},{length}\n" for k, length in enumerate(distance)))
     roads = md.geo.read_roads(nodes, edges)
-    assert np.hypot(*np.diff(roads.points, axis=0).T) == pytest.approx(away, rel=1e-6)
+    assert np.hypot(*np.diff(roads.points, axis=0).T) == pytest.approx(distance, rel=1e-6)
     assert ((roads.degrees[:, 0] >= -180) & (roads.degrees[:, 0] < 180)).all()
 
 
 @pytest.mark.parametrize(("longitude", "latitude"), [(360.5, 41.9), (-361, 41.9), (12.5, 90.5), (1252000, 5144000)])
 def test_degrees_beyond_the_world_are_refused_by_line(tmp_path, longitude, latitude):
     domain, degrees, _ = town(12.5, 41.9)
-    path = written(tmp_path, DEGREES, np.vstack([degrees[:3], [[longitude, latitude]]]))
+    path = write_people(tmp_path, DEGREES, np.vstack([degrees[:3], [[longitude, latitude]]]))
     nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
     nodes.write_text("id,lon,lat\na,12.5,41.9\nb,12.5,41.9\nc,12.5,41.9\n" + f"d,{longitude},{latitude}\n")
     edges.write_text("u,v,length\na,b,1\n")
@@ -132,44 +136,45 @@ def test_degrees_beyond_the_world_are_refused_by_line(tmp_path, longitude, latit
 )  # fmt: skip
 def test_people_without_a_place_are_refused(tmp_path, head, positions, crs, words):
     with pytest.raises(InputError, match=words):
-        md.geo.read_people(written(tmp_path, head, positions), town(12.5, 41.9)[0], crs=crs)
+        md.geo.read_people(write_people(tmp_path, head, positions), town(12.5, 41.9)[0], crs=crs)
 
 
 def test_degrees_stay_where_their_system_has_them(tmp_path):
     """Columns in degrees beside a system in degrees, and beside columns of a plane without a system."""
     domain, degrees, counts = town(12.5, 41.9)
-    path = written(tmp_path, DEGREES, degrees)
-    assert living(path, domain, crs="EPSG:4326") == pytest.approx(counts, rel=TO_ROUNDING)
+    path = write_people(tmp_path, DEGREES, degrees)
+    assert people_by_cell(path, domain, crs="EPSG:4326") == pytest.approx(counts, rel=ROUNDING)
     lines = path.read_text().splitlines()
     path.write_text("\n".join([f"x,y,{lines[0]}", *(f"7,8,{line}" for line in lines[1:])]))
-    assert living(path, domain) == pytest.approx(counts, rel=TO_ROUNDING)
+    assert people_by_cell(path, domain) == pytest.approx(counts, rel=ROUNDING)
 
 
 @needs("posteriors")
 def test_commands_read_people_in_metres(run, run_json, tmp_path):
-    """Everything that reads --people says the same of degrees and of metres."""
+    """All commands with --people have the same figures for degrees and for metres."""
     degrees = town(12.5, 41.9)[1]
     metres = pyproj.Transformer.from_crs("OGC:CRS84", "EPSG:32633", always_xy=True).transform(*degrees.T)
-    plane = written(tmp_path, "x,y,population", np.column_stack(metres)).rename(tmp_path / "plane.csv")
-    earth = written(tmp_path, DEGREES, degrees)
-    box, made = "--box=12.5,41.9,12.55,41.95", tmp_path / "m.nc"
-    words = ("--cell", 2000, "--program", "planar-laplace", "--positions", "cells", "-o", made, "--overwrite")
+    plane = write_people(tmp_path, "x,y,population", np.column_stack(metres)).rename(tmp_path / "plane.csv")
+    earth = write_people(tmp_path, DEGREES, degrees)
+    box, target = "--box=12.5,41.9,12.55,41.95", tmp_path / "m.nc"
+    words = ("--cell", 2000, "--program", "planar-laplace", "--positions", "cells", "-o", target, "--overwrite")
     assert run("area", box, "--within", 2000, "--factor", 2, *words)[0] == 0
-    for command in (("verify", made, "--disc", 3000), ("audit", "android-coarse", box, "--disc", 3000)):
-        code, found = run_json(*command, "--people", plane, "--crs", "EPSG:32633")
+    for command in (("verify", target, "--disc", 3000), ("audit", "android-coarse", box, "--disc", 3000)):
+        code, results = run_json(*command, "--people", plane, "--crs", "EPSG:32633")
         assert code == 0
-        assert [each["before"] for each in found["discs"]] == pytest.approx(
-            [each["before"] for each in run_json(*command, "--people", earth)[1]["discs"]], rel=1e-6
+        assert [disc["before"] for disc in results["discs"]] == pytest.approx(
+            [disc["before"] for disc in run_json(*command, "--people", earth)[1]["discs"]], rel=1e-6
         )
         code, out, err = run(*command, "--people", plane)
-        assert (code, "--crs EPSG:27700" in " ".join((out + err).split())) == (2, True)
+        assert code == 2
+        assert "--crs EPSG:27700" in " ".join((out + err).split())
     levels = ("--people", 100, "--radii", "500,4000")
-    found = [
+    results = [
         run_json("area", box, *words, *levels, "--levels-from", *source)
         for source in ((earth,), (plane, "--crs", "EPSG:32633"))
     ]
-    assert [code for code, _ in found] == [0, 0]
-    assert found[0][1]["loss"] == pytest.approx(found[1][1]["loss"], rel=1e-6)
+    assert [code for code, _ in results] == [0, 0]
+    assert results[0][1]["loss"] == pytest.approx(results[1][1]["loss"], rel=1e-6)
 
 
 @needs("sessions", "surveys")
@@ -183,7 +188,9 @@ def test_a_system_that_nothing_uses_is_refused(run, tmp_path):
         ("audit", "android-coarse"),
     ):
         code, _, err = run(*command, *crs)
-        assert (code, "crs" in err, "no input" in err) == (2, True, True)
+        assert code == 2
+        assert "crs" in err
+        assert "no input" in err
     assert list(tmp_path.iterdir()) == []
 
 

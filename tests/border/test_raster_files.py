@@ -1,4 +1,4 @@
-"""Kinds of raster files and what they declare: units, gaps, layers, coordinate systems. Each is read or refused."""
+"""Kinds of raster files with their units, gaps, layers and coordinate systems. Each is read or refused."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from border_data import border_file
-from border_rasters import BOX, HOLES, QUICK, ROME, ROUNDED, degrees_tiff, prior_of, pyproj, rasterio, settled
+from border_rasters import BOX, HOLES, QUICK, ROME, ROUNDED, degrees_tiff, prior_of, pyproj, rasterio, sparse_people
 from fixtures.tolerances import REORDERED
 
 import mechdesign as md
@@ -46,9 +46,9 @@ def test_unit_of_a_level_is_applied_or_refused(unit, factor):
 def test_steep_levels_are_refused_unless_allowed(run_json, tmp_path):
     path = degrees_tiff(tmp_path / "levels.tif", np.full((20, 14), 2.0), low=(12.44, 41.86), step=0.005)
     words = [*BOX, "--levels-from", path, "--positions", "cells", "-o", tmp_path / "a.nc"]
-    code, said = run_json(*words)
-    assert (code, said["error"]["field"]) == (2, "levels")
-    assert "--nats-per-cell" in said["error"]["message"]
+    code, document = run_json(*words)
+    assert (code, document["error"]["field"]) == (2, "levels")
+    assert "--nats-per-cell" in document["error"]["message"]
     domain = ROME.grid(500.0)
     level = md.PrivacyLevel(raster=raster_on(domain, path))
     with pytest.raises(InputError, match=r"1000 nats across a cell.*nats_per_cell=1000"):
@@ -59,16 +59,16 @@ def test_steep_levels_are_refused_unless_allowed(run_json, tmp_path):
 def test_undeclared_degrees_are_refused_in_any_unit(run_json, tmp_path):
     path = border_file("r08_world_no_prj.asc")
     words = [*BOX[:3], "--cell", "0.5", "--unit", "km", "--within", "1", "--factor", "2", *QUICK[4:], "--prior", path]
-    code, said = run_json(*words, "-o", tmp_path / "a.nc")
-    assert (code, said["error"]["field"]) == (2, "raster")
-    assert "--crs EPSG:4326" in said["error"]["message"]
+    code, document = run_json(*words, "-o", tmp_path / "a.nc")
+    assert (code, document["error"]["field"]) == (2, "raster")
+    assert "--crs EPSG:4326" in document["error"]["message"]
     assert run_json(*words, "--crs", "EPSG:4326", "-o", tmp_path / "a.nc")[0] == 0
     assert md.load(tmp_path / "a.nc")["prior"].values.std() == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["tif", "nc", "csv"])
 def test_undeclared_degrees_of_every_format(tmp_path, kind):
-    domain, values, path = ROME.grid(500.0), settled() + 1.0, tmp_path / f"map.{kind}"
+    domain, values, path = ROME.grid(500.0), sparse_people() + 1.0, tmp_path / f"map.{kind}"
     degrees_tiff(tmp_path / "known.tif", values)
     x, y = 12.4405 + 0.001 * np.arange(100), 41.8505 + 0.001 * np.arange(80)
     array = xr.DataArray(values, coords={"x": x, "y": y}, dims=("x", "y"), name="people")
@@ -80,12 +80,12 @@ def test_undeclared_degrees_of_every_format(tmp_path, kind):
         array.to_dataframe().to_csv(path)
     with pytest.raises(InputError, match="may be degrees"):
         raster_on(domain, path)
-    found = md.priors.from_density(raster_on(domain, path, crs="EPSG:4326"), domain)
+    result = md.priors.from_density(raster_on(domain, path, crs="EPSG:4326"), domain)
     known = md.priors.from_density(raster_on(domain, tmp_path / "known.tif"), domain)
-    assert found == pytest.approx(known, rel=1e-9)
+    assert result == pytest.approx(known, rel=1e-9)
 
 
-def test_scattered_points_are_no_raster(run_json, tmp_path):
+def test_scattered_points_are_not_a_raster(run_json, tmp_path):
     """A million nodes for a thousand lines would fill the memory."""
     points = np.random.default_rng(1).uniform(0, 1, (1000, 2)) / 20 + [12.46, 41.87]
     path = tmp_path / "people.csv"
@@ -121,7 +121,7 @@ def ascii_grid(folder, body, head="ncols 2\nnrows 2\nxllcorner 0\nyllcorner 0\nc
         ("1,500.5 2\n3 4\n", "utf-8", None),
         ("1,2,3,4\n", "utf-8", None),
         ("1,2\n3,4\n", "utf-8", None),  # two numbers for four
-        ("-9999 2\n3 4\n", "utf-8", None),  # what ESRI takes for NODATA where nothing is declared
+        ("-9999 2\n3 4\n", "utf-8", None),  # NODATA of ESRI if none is declared
     ],
 )
 def test_ascii_numbers_are_understood_or_refused(tmp_path, body, encoding, values):
@@ -134,7 +134,7 @@ def test_ascii_numbers_are_understood_or_refused(tmp_path, body, encoding, value
 
 
 def test_layers_bounds_and_variables_of_netcdf(tmp_path):
-    """Edges of cells are no data; one of two variables is named; two moments are refused."""
+    """Edges of cells are not read as data; one of two variables is named; two moments are refused."""
     x, y = np.arange(3.0), np.arange(2.0)
     values = np.arange(6.0).reshape(1, 2, 3, 1)
     data = xr.Dataset(
@@ -166,8 +166,8 @@ def test_variable_and_band_are_named_on_the_command_line(run_json, tmp_path):
     grid = rasterio.transform.Affine(0.001, 0.0, 12.44, 0.0, -0.001, 41.93)
     shape = {"width": 100, "height": 80, "count": 2, "dtype": "float64", "crs": "EPSG:4326", "transform": grid}
     with rasterio.open(path, "w", driver="GTiff", **shape) as file:
-        file.write(settled((80, 100), 1), 1)
-        file.write(settled((80, 100), 2), 2)
+        file.write(sparse_people((80, 100), 1), 1)
+        file.write(sparse_people((80, 100), 2), 2)
         file.descriptions = ("men", "women")
     assert "holds 2 bands" in prior_of(run_json, tmp_path, "--prior", path)[1]["error"]["message"]
     by_name = prior_of(run_json, tmp_path, "--prior", path, "--variable", "women")[0]
@@ -178,7 +178,7 @@ def test_variable_and_band_are_named_on_the_command_line(run_json, tmp_path):
 
 def test_arrays_in_memory_are_files(tmp_path):
     """Also one that was read without its scale, as rioxarray reads it."""
-    domain, values = ROME.grid(500.0), settled()
+    domain, values = ROME.grid(500.0), sparse_people()
     path = degrees_tiff(tmp_path / "map.tif", values, dtype="int16", scale=0.5, nodata=-1)
     known = raster_on(domain, path)
     x, y = 12.4405 + 0.001 * np.arange(100), 41.8505 + 0.001 * np.arange(80)
@@ -187,8 +187,8 @@ def test_arrays_in_memory_are_files(tmp_path):
         values.T[::-1].astype("int16")[None], coords={"band": [1], "y": y[::-1], "x": x}, dims=("band", "y", "x")
     ).assign_attrs(packed)
     array.coords["spatial_ref"] = ((), 0, {"crs_wkt": pyproj.CRS("EPSG:4326").to_wkt()})
-    found = raster_on(domain, array)
-    assert found.amounts == pytest.approx(known.amounts, rel=1e-9)
+    result = raster_on(domain, array)
+    assert result.amounts == pytest.approx(known.amounts, rel=1e-9)
     flat = xr.DataArray([[1.0, 0.0], [0.0, 3.0]], coords={"x": [0.5, 1.5], "y": [0.5, 1.5]}, dims=("x", "y"))
     assert md.priors.from_density(flat, md.Domain.grid((2, 2), 1.0)).tolist() == [0.25, 0.0, 0.0, 0.75]
     with pytest.raises(UnitError, match="degree"):
@@ -198,7 +198,7 @@ def test_arrays_in_memory_are_files(tmp_path):
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
 @pytest.mark.parametrize("kind", ["complex", "rotated", "negative", "infinite", "pixels"])
 def test_rasters_without_an_answer_are_refused(tmp_path, kind):
-    domain, values = ROME.grid(500.0), settled() + 1.0
+    domain, values = ROME.grid(500.0), sparse_people() + 1.0
     profile = {}
     if kind == "complex":
         profile["dtype"] = "complex64"
@@ -218,16 +218,16 @@ def test_rasters_without_an_answer_are_refused(tmp_path, kind):
 @pytest.mark.parametrize("kind", ["nodata", "mask", "alpha", "point"])
 def test_masks_of_tiffs_are_nodata(tmp_path, kind):
     """Empty pixels in three ways, as bytes; and a file whose tie point is the centre of a pixel."""
-    domain, world = ROME.grid(500.0), np.where(HOLES, 0, np.minimum(settled(), 250.0))
+    domain, world = ROME.grid(500.0), np.where(HOLES, 0, np.minimum(sparse_people(), 250.0))
     known = raster_on(domain, degrees_tiff(tmp_path / "known.tif", world), prior_is="counts")
     path, band = tmp_path / "map.tif", world.T[::-1].astype("uint8")
     grid = rasterio.transform.Affine(0.001, 0.0, 12.44, 0.0, -0.001, 41.93)
     profile = {"driver": "GTiff", "width": 100, "height": 80, "dtype": "uint8", "crs": "EPSG:4326", "transform": grid}
     hidden = HOLES.T[::-1] & (kind != "point")
-    written = np.where(hidden, 255, band).astype("uint8")
+    stored_band = np.where(hidden, 255, band).astype("uint8")
     bands = 2 if kind == "alpha" else 1
     with rasterio.Env(GDAL_TIFF_INTERNAL_MASK=True), rasterio.open(path, "w", count=bands, **profile) as file:
-        file.write(written, 1)
+        file.write(stored_band, 1)
         if kind == "nodata":
             file.nodata = 255
         elif kind == "mask":
@@ -238,8 +238,8 @@ def test_masks_of_tiffs_are_nodata(tmp_path, kind):
         else:
             file.write(band, 1)
             file.update_tags(AREA_OR_POINT="Point")
-    found = raster_on(domain, path, prior_is="counts", nodata_is=0.0)
-    assert found.amounts == pytest.approx(known.amounts, rel=ROUNDED)
+    result = raster_on(domain, path, prior_is="counts", nodata_is=0.0)
+    assert result.amounts == pytest.approx(known.amounts, rel=ROUNDED)
 
 
 @pytest.mark.parametrize(
@@ -252,15 +252,15 @@ def test_masks_of_tiffs_are_nodata(tmp_path, kind):
     ],
 )
 def test_missing_values_of_cf(tmp_path, attributes, stored):
-    domain, world = ROME.grid(500.0), np.where(HOLES, 0, settled())
+    domain, world = ROME.grid(500.0), np.where(HOLES, 0, sparse_people())
     known = raster_on(domain, degrees_tiff(tmp_path / "known.tif", world), prior_is="counts")
     values = np.where(HOLES, stored, world)
     x, y = 12.4405 + 0.001 * np.arange(100), 41.8505 + 0.001 * np.arange(80)
     array = xr.DataArray(values, coords={"lon": x, "lat": y}, dims=("lon", "lat"), name="people", attrs=attributes)
     array.to_netcdf(tmp_path / "map.nc", engine="h5netcdf")
     for source in (array, tmp_path / "map.nc"):
-        found = raster_on(domain, source, prior_is="counts", nodata_is=0.0)
-        assert found.amounts == pytest.approx(known.amounts, rel=1e-9)
+        result = raster_on(domain, source, prior_is="counts", nodata_is=0.0)
+        assert result.amounts == pytest.approx(known.amounts, rel=1e-9)
 
 
 def test_rotated_poles_are_projected(tmp_path):
@@ -271,17 +271,17 @@ def test_rotated_poles_are_projected(tmp_path):
         "grid_north_pole_longitude": -162.0,
     }
     x, y = np.arange(-8.0, 0.0, 0.11), np.arange(-12.0, -4.0, 0.11)
-    turned = pyproj.Transformer.from_crs(pyproj.CRS.from_cf(mapping), "EPSG:4326", always_xy=True)
-    longitude, latitude = turned.transform(*np.meshgrid(x, y, indexing="ij"))
+    from_pole = pyproj.Transformer.from_crs(pyproj.CRS.from_cf(mapping), "EPSG:4326", always_xy=True)
+    longitude, latitude = from_pole.transform(*np.meshgrid(x, y, indexing="ij"))
     axes = {"rlon": ("rlon", x, {"units": "degrees"}), "rlat": ("rlat", y, {"units": "degrees"})}
     data = xr.Dataset({"level": (("rlon", "rlat"), longitude + 100 * latitude, {"grid_mapping": "pole"})}, coords=axes)
     data["pole"] = ((), 0, mapping)
     data.to_netcdf(tmp_path / "map.nc", engine="h5netcdf")
     domain = ROME.grid(500.0)
-    found = raster_on(domain, tmp_path / "map.nc").at(domain.points)
+    result = raster_on(domain, tmp_path / "map.nc").at(domain.points)
     east, north = domain.plane.backward(domain.points)
     # Bilinear over 0.11 degrees of coordinates that bend by less than 1 / 10 per degree.
-    assert found == pytest.approx(east + 100 * north, abs=0.11**2 / 8 * 0.1 * 100)
+    assert result == pytest.approx(east + 100 * north, abs=0.11**2 / 8 * 0.1 * 100)
 
 
 def test_levels_need_no_data_in_the_sea(run_json, tmp_path):
@@ -310,8 +310,8 @@ def test_design_beside_the_sea_verifies(run_json, tmp_path, levels):
     path = degrees_tiff(tmp_path / "map.tif", varying if levels == "varying" else np.full((100, 80), 0.002))
     level = ["--epsilon", "0.002"] if levels == "one level" else ["--levels-from", path]
     words = ["area", "--box", "12.462,41.872,12.518,41.908", "--cell", "1500", *level, "--forbidden", sea]
-    code, found = run_json(*words, "--positions", "any", "-o", tmp_path / "a.nc")
-    assert code == 0, found
+    code, result = run_json(*words, "--positions", "any", "-o", tmp_path / "a.nc")
+    assert code == 0, result
     checked = md.verify(tmp_path / "a.nc")
     assert checked.certified
     assert checked.lower_bound_checked
@@ -319,10 +319,10 @@ def test_design_beside_the_sea_verifies(run_json, tmp_path, levels):
 
 def test_levels_from_a_raster_of_people(tmp_path):
     """The radius that holds so many people is that of the people in the cells, and not of values at their centres."""
-    domain, path = ROME.grid(500.0), degrees_tiff(tmp_path / "map.tif", settled())
+    domain, path = ROME.grid(500.0), degrees_tiff(tmp_path / "map.tif", sparse_people())
     raster = raster_on(domain, path)
     per_area = md.Raster(x=raster.x, y=raster.y, values=raster.amounts / 500.0**2, unit="m")
     rule = {"people": 3000.0, "least": 500.0, "most": 3000.0}
-    found, known = (md.geo.elastic_level(each, **rule).raster.values for each in (raster, per_area))
-    assert found == pytest.approx(known, rel=1e-12)
-    assert found.std() > 0
+    result, known = (md.geo.elastic_level(density, **rule).raster.values for density in (raster, per_area))
+    assert result == pytest.approx(known, rel=1e-12)
+    assert result.std() > 0

@@ -13,7 +13,19 @@ import numpy as np
 import pytest
 import xarray as xr
 from border_data import border_file
-from border_rasters import BOX, HOLES, QUICK, ROME, ROUNDED, apart, degrees_tiff, prior_of, pyproj, rasterio, settled
+from border_rasters import (
+    BOX,
+    HOLES,
+    QUICK,
+    ROME,
+    ROUNDED,
+    degrees_tiff,
+    prior_of,
+    pyproj,
+    rasterio,
+    sparse_people,
+    total_variation,
+)
 from fixtures.areas import domain_of
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -25,7 +37,7 @@ from mechdesign.geo import Area, raster_on
 SAMPLED = 0.01  # total variation: pixels of 100 m as 20 x 20 points each in cells of 500 m
 
 
-def counted(domain, path, parts=20):
+def people_by_points(domain, path, parts=20):
     """People in the cells of a domain: every pixel of a file as points, by their cell."""
     with rasterio.open(path) as file:
         values, grid, system = file.read(1), file.transform, pyproj.CRS(file.crs.to_wkt())
@@ -33,8 +45,8 @@ def counted(domain, path, parts=20):
     rows, columns = np.nonzero(values)
     down, across = (np.add.outer(side, shift) for side in (rows, columns))
     x, y = np.broadcast_arrays(grid.c + grid.a * across[:, None, :], grid.f + grid.e * down[:, :, None])
-    turned = pyproj.Transformer.from_crs(system, "EPSG:4326", always_xy=True)
-    points = domain.plane.forward(*turned.transform(x.ravel(), y.ravel()))
+    to_degrees = pyproj.Transformer.from_crs(system, "EPSG:4326", always_xy=True)
+    points = domain.plane.forward(*to_degrees.transform(x.ravel(), y.ravel()))
     index = np.floor((points - domain.origin) / domain.cell).astype(int)
     inside = ((index >= 0) & (index < domain.shape)).all(axis=1)
     each = np.repeat(values[rows, columns] / parts**2, parts**2)
@@ -44,15 +56,15 @@ def counted(domain, path, parts=20):
 def test_sparse_people_are_added_up(run_json, tmp_path):
     """Points have one cell each; the areas that pixels share with cells are exact."""
     path = border_file("r01_sparse.tif")
-    prior, made = prior_of(run_json, tmp_path, "--prior", path)
+    prior, figures = prior_of(run_json, tmp_path, "--prior", path)
     domain = ROME.grid(500.0)
-    people = counted(domain, path)
-    assert apart(prior, people) < SAMPLED
-    assert (made["prior_is"], made["people"]) == ("counts", pytest.approx(people.sum(), rel=1e-3))
+    people = people_by_points(domain, path)
+    assert total_variation(prior, people) < SAMPLED
+    assert (figures["prior_is"], figures["people"]) == ("counts", pytest.approx(people.sum(), rel=1e-3))
     # 20 x 20 points may miss the corner of a pixel, and never find people where there are none.
     assert prior[people > 0].min() > 0
     assert prior[people == 0].max() < SAMPLED
-    assert made["empty_cells"] == (prior == 0).sum() > 0
+    assert figures["empty_cells"] == (prior == 0).sum() > 0
 
 
 @pytest.mark.parametrize("kind", ["EPSG:4326", "EPSG:32633", "EPSG:3857", "EPSG:3035", "plane"])
@@ -64,13 +76,13 @@ def test_totals_are_kept_across_projections(tmp_path, kind):
     x, y = pyproj.Transformer.from_crs("EPSG:4326", system, always_xy=True).transform(12.475, 41.88)
     step = 0.0007 if kind == "EPSG:4326" else 60.0
     values = np.zeros((200, 160))
-    values[80:115, 60:85] = settled((35, 25))
+    values[80:115, 60:85] = sparse_people((35, 25))
     low = (x - 80 * step, y - 60 * step)
     path = degrees_tiff(tmp_path / "map.tif", values, low=low, step=step, crs=system.to_wkt())
     raster = raster_on(domain, path)
     assert raster.counts
     assert raster.amounts.sum() == pytest.approx(values.sum(), rel=ROUNDED)
-    assert apart(md.priors.from_density(raster, domain), counted(domain, path)) < SAMPLED
+    assert total_variation(md.priors.from_density(raster, domain), people_by_points(domain, path)) < SAMPLED
 
 
 def test_counts_and_densities_differ_by_area(run_json, tmp_path):
@@ -106,7 +118,7 @@ def test_counts_and_densities_differ_by_area(run_json, tmp_path):
 )
 def test_kind_of_prior_is_guessed_and_reported(tmp_path, name, unit, cell, kind):
     domain = Area.box(12.47, 41.88, 12.48, 41.89).grid(cell)
-    path = degrees_tiff(tmp_path / f"{name}.tif", settled(), value_unit=unit)
+    path = degrees_tiff(tmp_path / f"{name}.tif", sparse_people(), value_unit=unit)
     notes = []
     assert raster_on(domain, path, on_note=notes.append).counts == (kind == "counts")
     assert ("counts per pixel" if kind == "counts" else "densities") in notes[0]
@@ -165,8 +177,8 @@ def test_every_longitude_convention_is_one_world(tmp_path, convention, west, kin
         array = xr.DataArray(values, coords={"lon": x, "lat": y}, dims=("lon", "lat"), name="level")
         array.to_netcdf(path, engine="scipy")
     longitude, latitude = domain.plane.backward(domain.points)
-    found = raster_on(domain, path).at(domain.points)
-    assert found == pytest.approx(smooth(longitude, latitude), abs=BILINEAR)
+    result = raster_on(domain, path).at(domain.points)
+    assert result == pytest.approx(smooth(longitude, latitude), abs=BILINEAR)
 
 
 def test_coarse_counts_are_densities_to_the_pole():
@@ -200,18 +212,18 @@ def test_sea_that_is_forbidden_needs_no_data(run_json, tmp_path):
     prior, _ = prior_of(run_json, tmp_path, "--prior", coast, "--forbidden", sea)
     # Ten people in every pixel: a cell has as many as every other one, but for its part in the sea.
     assert 0.9 < prior.min() / prior.max() < 1
-    _, said = prior_of(run_json, tmp_path, "--prior", coast)
-    message = said["error"]["message"]
+    _, document = prior_of(run_json, tmp_path, "--prior", coast)
+    message = document["error"]["message"]
     assert "24 of 80 cells" in message
     assert "--forbidden" in message
     assert "--nodata-is 0" in message
-    prior, made = prior_of(run_json, tmp_path, "--prior", coast, "--nodata-is", "0")
-    assert made["empty_cells"] == (prior == 0).sum() == 24
+    prior, figures = prior_of(run_json, tmp_path, "--prior", coast, "--nodata-is", "0")
+    assert figures["empty_cells"] == (prior == 0).sum() == 24
 
 
 def test_missing_pixels_are_refused_where_needed(tmp_path):
     """A hole elsewhere does not matter; one at the centre of a cell is refused with its degrees."""
-    domain, values, notes = ROME.grid(500.0), settled() + 1.0, []
+    domain, values, notes = ROME.grid(500.0), sparse_people() + 1.0, []
     values[:10] = -1.0
     path = degrees_tiff(tmp_path / "map.tif", values, nodata=-1.0)
     raster = raster_on(domain, path, on_note=notes.append)
@@ -237,12 +249,12 @@ def test_pixels_on_a_plane_are_added_up(nodes):
     x = -1.0 + 10.0 / nodes[0] * (np.arange(nodes[0]) + 0.5)
     y = -1.0 + 8.0 / nodes[1] * (np.arange(nodes[1]) + 0.5)
     domain = md.Domain.grid((4, 3), 2.0, unit="km")
-    found = md.priors.from_density(md.Raster(x=x, y=y, values=values, unit="km"), domain)
+    result = md.priors.from_density(md.Raster(x=x, y=y, values=values, unit="km"), domain)
     fine = (np.arange(1600) + 0.5) / 200
     columns = np.clip(((fine + 1) * nodes[0] / 10).astype(int), 0, nodes[0] - 1)
     rows = np.clip(((fine[:1200] + 1) * nodes[1] / 8).astype(int), 0, nodes[1] - 1)
     sums = values[np.ix_(columns, rows)].reshape(4, 400, 3, 400).sum(axis=(1, 3)).ravel()
-    assert found == pytest.approx(sums / sums.sum(), rel=1e-2)
+    assert result == pytest.approx(sums / sums.sum(), rel=1e-2)
     values[nodes[0] // 2, nodes[1] // 2] = -0.1
     if nodes[0] > 8:  # larger pixels are read at the centres of cells
         with pytest.raises(InputError, match="negative"):
@@ -261,16 +273,16 @@ def test_pixels_that_end_at_a_cell_leave_nobody_next_to_it():
     domain = md.Domain.grid((3, 1), 0.1, origin=(0.1, 0.0))
     nodes = np.array([0.15, 0.25, 0.35]) + 1e-13
     raster = md.Raster(x=nodes, y=[0.05], values=[[1.0], [0.0], [1.0]])
-    found = md.priors.from_density(raster, domain)
-    assert found[1] == 0
-    assert found == pytest.approx([0.5, 0.0, 0.5])
+    result = md.priors.from_density(raster, domain)
+    assert result[1] == 0
+    assert result == pytest.approx([0.5, 0.0, 0.5])
 
 
 @cache
 def amounts_of_world(gaps):
     """People in cells of the world of the next test, from an array in its plainest form."""
     x, y = 12.4405 + 0.001 * np.arange(100), 41.8505 + 0.001 * np.arange(80)
-    world = np.where(HOLES & gaps, 0, settled())
+    world = np.where(HOLES & gaps, 0, sparse_people())
     array = xr.DataArray(world, coords={"lon": x, "lat": y}, dims=("lon", "lat"), name="people")
     return raster_on(ROME.grid(500.0), array, prior_is="counts").amounts
 
@@ -293,7 +305,7 @@ def test_every_convention_of_a_raster_is_one_prior(
     tmp_path_factory, south_up, turns, packing, dtype, gaps, declared, turned, kind
 ):
     """One world of whole people per pixel, written in many ways: the same prior, or a refusal that names the way."""
-    domain, world = ROME.grid(500.0), np.where(HOLES & gaps, 0, settled())
+    domain, world = ROME.grid(500.0), np.where(HOLES & gaps, 0, sparse_people())
     scale, offset = packing
     stored = np.rint((world - offset) / scale)
     nodata = 65_000.0 if dtype == "uint16" else -9.0
@@ -341,7 +353,7 @@ def test_every_convention_of_a_raster_is_one_prior(
 
 
 def test_figures_of_the_prior_are_in_words(run, tmp_path):
-    path = degrees_tiff(tmp_path / "people.tif", settled() * 1000)
+    path = degrees_tiff(tmp_path / "people.tif", sparse_people() * 1000)
     code, shown, noted = run(*BOX, *QUICK, "--prior", path, "-o", tmp_path / "a.nc")
     words = " ".join(shown.split())
     assert code == 0

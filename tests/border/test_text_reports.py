@@ -30,18 +30,18 @@ TABLE = (["a", "b", "c"], [["0.5", "0.25", "0.25"], ["0.125", "0.75", "0.125"], 
 DRAWN = (["a", "b", "c"], [["60", "20", "20"], ["21", "59", "20"], ["18", "22", "60"]])
 
 
-def counted(path, **options):
+def counts_of(path, **options):
     return md.surveys.read_reports(path, {SHA: GRID}, **options)[SHA].tolist()
 
 
-def read_as(what, path):
-    """What a file says: counts, people by cell, values of a raster, or a table."""
-    if what == "reports":
-        return counted(path)
-    if what == "people":
+def read_as(kind, path):
+    """The numbers of a file: counts, people by cell, values of a raster, or a table."""
+    if kind == "reports":
+        return counts_of(path)
+    if kind == "people":
         domain = md.geo.Area.box(12.46, 41.87, 12.50, 41.90).grid(1000.0)
         return md.geo.read_people(path, domain).density.values.tolist()
-    if what == "raster":
+    if kind == "raster":
         return md.read.raster(path, unit="m").values.tolist()
     return md.read.table(path).tolist()
 
@@ -50,16 +50,16 @@ FILES = {"reports": REPORTS, "raster": RASTER, "people": PEOPLE, "table": TABLE,
 
 
 def check_dialect(dialect, folder):
-    for what, (head, rows) in FILES.items():
-        path = folder / f"{what}.csv"
+    for kind, (head, rows) in FILES.items():
+        path = folder / f"{kind}.csv"
         path.write_bytes(Dialect().content(head, rows))
-        right = read_as(what, path)
+        right = read_as(kind, path)
         path.write_bytes(dialect.content(head, rows))
         try:
-            found = read_as(what, path)
+            result = read_as(kind, path)
         except InputError:
             continue
-        assert found == right, what
+        assert result == right, kind
 
 
 @pytest.fixture(scope="module")
@@ -94,12 +94,12 @@ def test_many_dialects_change_no_number(dialect, folder):
     ],
 )
 def test_usual_dialects_are_understood(dialect, folder):
-    for what, (head, rows) in FILES.items():
-        path = folder / f"usual {what}.csv"
+    for kind, (head, rows) in FILES.items():
+        path = folder / f"usual {kind}.csv"
         path.write_bytes(Dialect().content(head, rows))
-        right = read_as(what, path)
+        right = read_as(kind, path)
         path.write_bytes(dialect.content(head, rows))
-        assert read_as(what, path) == right
+        assert read_as(kind, path) == right
     assert read_as("reports", folder / "usual reports.csv") == COUNTS
 
 
@@ -112,7 +112,7 @@ def test_compressed_reports_are_read(tmp_path, suffix):
         with zipfile.ZipFile(path, "w") as archive:
             archive.writestr("__MACOSX/._r.csv", b"\x00")
             archive.writestr("r.csv", content)
-    assert counted(path) == COUNTS
+    assert counts_of(path) == COUNTS
     if suffix == ".zip":
         other = io.BytesIO()
         with zipfile.ZipFile(other, "w") as archive:
@@ -120,7 +120,7 @@ def test_compressed_reports_are_read(tmp_path, suffix):
             archive.writestr("b.csv", content)
         path.write_bytes(other.getvalue())
         with pytest.raises(InputError, match="must hold one file"):
-            counted(path)
+            counts_of(path)
 
 
 @pytest.mark.parametrize(
@@ -142,18 +142,18 @@ def test_people_with_semicolons_are_all_there():
 def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
     """60 % of reports in the south-west corner, cell 0, 40 % in the north-east one, cell 11, of 3 x 4 cells."""
     pytest.importorskip("pyproj")
-    made = tmp_path / "rome.nc"
-    words = ("--positions", "cells", "--program", "planar-laplace", "-o", made)
+    mechanism = tmp_path / "rome.nc"
+    words = ("--positions", "cells", "--program", "planar-laplace", "-o", mechanism)
     assert run("area", *ROME, *words)[0] == 0
-    code, right = run_json("estimate", border_file("s01_lonlat.csv"), made)
+    code, right = run_json("estimate", border_file("s01_lonlat.csv"), mechanism)
     shares = {cell["cell"]: cell["probability"] for cell in right["cells"] if cell["probability"] > 0.01}
     assert (code, shares) == (0, {0: pytest.approx(0.6, abs=TO_9_DIGITS), 11: pytest.approx(0.4, abs=TO_9_DIGITS)})
     assert right["columns"] == {"read": ["longitude", "latitude", "count"], "ignored": []}
-    code, refused = run_json("estimate", border_file("s01_xy_degrees.csv"), made)
-    assert (code, refused["error"]["field"]) == (2, "reports")
-    assert "--columns longitude=x,latitude=y" in refused["error"]["message"]
+    code, document = run_json("estimate", border_file("s01_xy_degrees.csv"), mechanism)
+    assert (code, document["error"]["field"]) == (2, "reports")
+    assert "--columns longitude=x,latitude=y" in document["error"]["message"]
     code, out, err = run(
-        "estimate", border_file("s01_xy_degrees.csv"), made, "--columns", "longitude=x,latitude=y", "--json"
+        "estimate", border_file("s01_xy_degrees.csv"), mechanism, "--columns", "longitude=x,latitude=y", "--json"
     )
     assert (code, json.loads(out)["cells"]) == (0, right["cells"])
     assert err.startswith("s01_xy_degrees.csv: read columns x, y, count.")
@@ -190,7 +190,7 @@ def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
 def test_ambiguous_numbers_are_refused(tmp_path, text, message):
     (tmp_path / "r.csv").write_text(text)
     with pytest.raises(InputError, match=message):
-        counted(tmp_path / "r.csv")
+        counts_of(tmp_path / "r.csv")
 
 
 def test_two_columns_that_may_be_meant_are_named(tmp_path):
@@ -202,8 +202,8 @@ def test_two_columns_that_may_be_meant_are_named(tmp_path):
         md.geo.read_people(path, domain)
     with pytest.raises(InputError, match=r"population .*pop_2010, pop_2020"):
         md.geo.read_people(path, domain, columns={"latitude": "intptlat"})
-    found = md.geo.read_people(path, domain, columns={"latitude": "INTPTLAT", "population": "pop_2020"})
-    assert found.inside == 3000
+    result = md.geo.read_people(path, domain, columns={"latitude": "INTPTLAT", "population": "pop_2020"})
+    assert result.inside == 3000
 
 
 @pytest.mark.parametrize(
@@ -251,19 +251,19 @@ def test_usual_names_of_people_are_known(tmp_path, head):
 def test_true_positions_and_index_are_ignored(tmp_path):
     (tmp_path / "r.csv").write_text(",secret,true_lon,home_lat,report,count\n0,9,12.5,41.9,1,3\n1,9,12.5,41.9,4,2\n")
     notes = []
-    assert counted(tmp_path / "r.csv", on_note=notes.append) == [0, 3, 0, 0, 2, 0]
+    assert counts_of(tmp_path / "r.csv", on_note=notes.append) == [0, 3, 0, 0, 2, 0]
     assert notes == ["r.csv: read columns report, count; ignored the index, secret, true_lon, home_lat."]
 
 
 @needs("surveys")
 def test_columns_of_reports_may_have_other_names(run, run_json, tmp_path):
-    made, text = tmp_path / "m.nc", "antwort;anzahl;alter\n0;500;30\n1;200;40\n"
-    md.save(md.baselines.randomized_response(md.load_problem("discrete", secrets=3)), made)
+    mechanism, text = tmp_path / "m.nc", "antwort;anzahl;alter\n0;500;30\n1;200;40\n"
+    md.save(md.baselines.randomized_response(md.load_problem("discrete", secrets=3)), mechanism)
     (tmp_path / "r.csv").write_text(text)
     (tmp_path / "plain.csv").write_text("report,count\n0,500\n1,200\n")
-    code, found = run_json("estimate", tmp_path / "r.csv", made, "--columns", "report=antwort,count=anzahl")
-    assert (code, found["cells"]) == (0, run_json("estimate", tmp_path / "plain.csv", made)[1]["cells"])
-    assert found["columns"] == {"read": ["antwort", "anzahl"], "ignored": ["alter"]}
+    code, result = run_json("estimate", tmp_path / "r.csv", mechanism, "--columns", "report=antwort,count=anzahl")
+    assert (code, result["cells"]) == (0, run_json("estimate", tmp_path / "plain.csv", mechanism)[1]["cells"])
+    assert result["columns"] == {"read": ["antwort", "anzahl"], "ignored": ["alter"]}
     for words in ("report", "report=a,report=b", "who=antwort", "report=", "report=antwort,count=antwort"):
-        code, refused = run_json("estimate", tmp_path / "r.csv", made, "--columns", words)
-        assert (code, refused["error"]["field"]) == (2, "columns")
+        code, document = run_json("estimate", tmp_path / "r.csv", mechanism, "--columns", words)
+        assert (code, document["error"]["field"]) == (2, "columns")

@@ -1,6 +1,6 @@
-"""Tables and places as people write them: labels are not data, and what may be either is refused.
+"""Tables and places as people write them: labels are not data, and ambiguous numbers are refused.
 
-Values are those of the folder's README, found there by loops over log-ratios; ln 3 is that of rows 600, 200, 200.
+Values are those of the folder's README, which computes them by loops over log-ratios; rows 600, 200, 200 give ln 3.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ def test_audit_leaves_labels_out(run, words, expected):
     name, metric, *rest = words
     rest = [border_file(word) if str(word).endswith(".csv") else word for word in rest]
     code, out, _ = run("audit", border_file(name), "--metric", metric, *rest, "--json")
-    found = json.loads(out)
+    document = json.loads(out)
     assert code == 0
-    assert found["verdict"] == "broken"
-    assert found["effective_epsilon"] == pytest.approx(expected, rel=ROUNDED)
+    assert document["verdict"] == "broken"
+    assert document["effective_epsilon"] == pytest.approx(expected, rel=ROUNDED)
 
 
 def test_long_form_has_one_order_of_words(run, tmp_path):
     """The loss of randomized response with 0/1 loss is 2 / (2 + e), that of the permuted table 0.788."""
     words = ("audit", border_file("t06_long_labels.csv"), "--metric", "discrete", "--epsilon", 1)
     code, out, err = run(*words, "-o", tmp_path / "fixed.nc", "--json")
-    found = json.loads(out)
+    document = json.loads(out)
     assert code == 0
-    assert found["loss"] == pytest.approx(2 / (2 + np.e), rel=ROUNDED)
+    assert document["loss"] == pytest.approx(2 / (2 + np.e), rel=ROUNDED)
     assert np.diag(md.probabilities(md.load(tmp_path / "fixed.nc"))) == pytest.approx(np.e / (2 + np.e), rel=1e-6)
     assert "low, mid, high" in err
 
@@ -259,15 +259,15 @@ def test_commands_take_columns_of_other_names(run, run_json, tmp_path, monkeypat
     (tmp_path / "xy.csv").write_text("x,y\n0.5,0\n100.5,0\n")
     names = ("--columns", "secret=wahr,report=antwort,count=anzahl,x=ost,y=nord")
     metric = ("--metric", "euclidean", "--epsilon", 0.01, "--unit", "m", "--places")
-    code, found = run_json("audit", "own.csv", *metric, "places.csv", *names)
-    assert (code, found) == (0, run_json("audit", "plain.csv", *metric, "xy.csv")[1])
-    assert found["notes"] == ["Secrets and reports are taken in one order, that of the secrets in the file: a, b."]
+    code, document = run_json("audit", "own.csv", *metric, "places.csv", *names)
+    assert (code, document) == (0, run_json("audit", "plain.csv", *metric, "xy.csv")[1])
+    assert document["notes"] == ["Secrets and reports are taken in one order, that of the secrets in the file: a, b."]
     code, rows = run_json(
         "compare", "discrete", "--secrets", 2, "--with", "own.csv", *names[:1], names[1].split(",x=")[0]
     )
     assert [row["loss"] for row in rows if row["mechanism"] == "own"] == [pytest.approx(1 / 8 + 2 / 12)]
-    code, refused = run_json("audit", "places.csv", *metric, "places.csv", *names)
-    assert (code, refused["error"]["kind"]) == (2, "file")
+    code, error_document = run_json("audit", "places.csv", *metric, "places.csv", *names)
+    assert (code, error_document["error"]["kind"]) == (2, "file")
     (tmp_path / "matrix.csv").write_text("0.5,0.5\n0.25,0.75\n")
-    code, refused = run_json("audit", "matrix.csv", *metric, "xy.csv", "--columns", "secret=wahr")
-    assert (code, refused["error"]["field"]) == (2, "columns")
+    code, error_document = run_json("audit", "matrix.csv", *metric, "xy.csv", "--columns", "secret=wahr")
+    assert (code, error_document["error"]["field"]) == (2, "columns")

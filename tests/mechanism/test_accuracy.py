@@ -30,23 +30,23 @@ def positions(domain, prior, rng):
     return domain.points[cells] + (rng.random((POSITIONS, 2)) - 0.5) * np.asarray(domain.cell)
 
 
-@pytest.mark.parametrize("anywhere", [False, pytest.param(True, marks=needs("positions"))])
-def test_the_radius_holds_the_share_and_little_more(anywhere):
-    """Second route: positions are drawn and reported by the sampler, and counted."""
-    asked = problem(sides=160.0, shape=(4, 3)) if anywhere else problem()
-    made = md.solve(md.positions.Positions(asked) if anywhere else md.Optimal(asked), gap=0.05)
-    at = positions(asked.domain, asked.prior, np.random.default_rng(5))
-    drawn = md.sample(made, at=at, rng=4)
+@pytest.mark.parametrize("any_position", [False, pytest.param(True, marks=needs("positions"))])
+def test_the_radius_holds_the_share_and_little_more(any_position):
+    """Second route: positions are drawn, the sampler reports them, and those within the radius are counted."""
+    design = problem(sides=160.0, shape=(4, 3)) if any_position else problem()
+    made = md.solve(md.positions.Positions(design) if any_position else md.Optimal(design), gap=0.05)
+    true_positions = positions(design.domain, design.prior, np.random.default_rng(5))
+    drawn = md.sample(made, at=true_positions, rng=4)
     reports, radii = drawn.values[:, 0], drawn["accuracy"].values[:, 0]
     assert np.array_equal(radii, accuracy(made)[reports])
-    away = np.hypot(*(at - np.column_stack([drawn["report_x"][:, 0], drawn["report_y"][:, 0]])).T)
-    held = (away <= radii).mean()
-    assert held > SHARE - DEVIATIONS * np.sqrt(SHARE * (1 - SHARE) / POSITIONS)
+    distance = np.hypot(*(true_positions - np.column_stack([drawn["report_x"][:, 0], drawn["report_y"][:, 0]])).T)
+    share_inside = (distance <= radii).mean()
+    assert share_inside > SHARE - DEVIATIONS * np.sqrt(SHARE * (1 - SHARE) / POSITIONS)
     shares = []
-    for y in range(asked.domain.size):
+    for y in range(design.domain.size):
         count = (reports == y).sum()
         if count > POSITIONS / 40:
-            share = (away[reports == y] <= radii[reports == y]).mean()
+            share = (distance[reports == y] <= radii[reports == y]).mean()
             assert share > SHARE - DEVIATIONS * np.sqrt(SHARE * (1 - SHARE) / count)
             shares.append(share)
     assert len(shares) > 3
@@ -57,18 +57,18 @@ def test_places_without_cells_need_no_margin():
     """The posterior by hand: two places, the prior and a table of two rows."""
     domain = md.Domain.points_at([[0.0], [10.0]], unit="km")
     metric = md.Euclidean(epsilon=0.01, unit="km")
-    asked = md.DesignProblem(domain=domain, metric=metric, prior=[0.99, 0.01], loss=md.losses.Distance())
-    made = md.baselines.exponential(asked)
+    design = md.DesignProblem(domain=domain, metric=metric, prior=[0.99, 0.01], loss=md.losses.Distance())
+    made = md.baselines.exponential(design)
     assert accuracy(made) == pytest.approx([0.0, 10.0], abs=DISTANCE_TO_CENTRE)
 
 
 def test_a_line_of_cells_by_hand():
-    """Reports that say nothing under a uniform prior on ten cells of 1 km: 95 % of 10 km is within 9.5 km of an end.
+    """Constant reports under a uniform prior on ten cells of 1 km: 95 % of 10 km is within 9.5 km of an end.
 
     Halves of 0.5 km: the 19th of them from the low end has its centre at 9.25 km, the report stands at 0.5 km.
     """
-    asked = md.load_problem("line", cells=10, epsilon=1e-6)
-    made = md.baselines.constant(asked)
+    design = md.load_problem("line", cells=10, epsilon=1e-6)
+    made = md.baselines.constant(design)
     report = int(made["mass"].values[0].argmax())
     radius = accuracy(made, [report])[0]
     true = max(abs(x - (report + 0.5)) for x in (0.0, 10.0))
@@ -76,18 +76,18 @@ def test_a_line_of_cells_by_hand():
     assert radius >= true - 0.5 - 0.25
 
 
-def test_mechanisms_without_places_have_none():
-    asked = md.load_problem("discrete", secrets=4)
-    assert accuracy(md.baselines.exponential(asked)) is None
+def test_mechanisms_without_places_have_no_accuracy():
+    design = md.load_problem("discrete", secrets=4)
+    assert accuracy(md.baselines.exponential(design)) is None
 
 
-def test_the_command_says_it(run_json, run, tmp_path):
+def test_command_prints_accuracy(run_json, run, tmp_path):
     made = md.baselines.exponential(problem())
     md.save(made, tmp_path / "m.nc")
-    code, told = run_json("sample", tmp_path / "m.nc", "--secret", 7, "-n", 3, "--seed", 1)
-    exact = accuracy(made, told["reports"])
+    code, document = run_json("sample", tmp_path / "m.nc", "--secret", 7, "-n", 3, "--seed", 1)
+    exact = accuracy(made, document["reports"])
     assert code == 0
-    for shown, radius in zip(told["accuracy"], exact, strict=True):
+    for shown, radius in zip(document["accuracy"], exact, strict=True):
         assert radius <= shown <= radius * 1.01
     assert "accuracy" in run("sample", tmp_path / "m.nc", "--secret", 7)[1]
-    assert json.loads(json.dumps(told)) == told
+    assert json.loads(json.dumps(document)) == document

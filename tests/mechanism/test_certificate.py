@@ -25,7 +25,7 @@ from mechdesign.mechanism.certificate import (
 
 TIGHT = Decimal(2) ** -59  # a 62-bit factor rounded down loses at most 2^-61, the Taylor sum far less
 LOGARITHM = 1e-12  # relative: two logarithms of ratios of rounded 62-bit integers
-VACUOUS = 80.0  # nats from which on the bound stays what it is: no two masses are that far apart
+VACUOUS = 80.0  # nats; from there on the bound is constant, and above every ratio of two masses
 
 
 def edges_of(*triples: tuple[int, int, float]) -> Edges:
@@ -68,9 +68,9 @@ def test_the_bound_is_below_the_exponential_and_tight() -> None:
     for length in map(float, LENGTHS):
         factor, _ = exp_lower(length)
         assert 2**61 <= factor < 2**62, length
-        exact, found = exponential(length), bound(length)
-        assert found <= exact, length
-        assert exact - found <= TIGHT * exact, length
+        exact, computed = exponential(length), bound(length)
+        assert computed <= exact, length
+        assert exact - computed <= TIGHT * exact, length
 
 
 @pytest.mark.parametrize("length", [VACUOUS, 81.0, 709.0, 1e6, 1e300])
@@ -104,16 +104,14 @@ def test_the_fast_count_is_the_reference_count(seed: int) -> None:
 
 
 def test_certificate_time_is_estimated_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a clock that goes on by 1.5 s whenever it is read: of few edges all are tried, of many a share that any number
-    of cores takes.
-    """
+    """The clock advances by 1.5 s at each reading. Few edges are all timed, of many a sample."""
     mass = np.array([[1, ROW_SUM - 1], [2, ROW_SUM - 2]], np.uint64)
     clock = itertools.count(0.0, 1.5)
     watch = SimpleNamespace(monotonic=lambda: next(clock))
     monkeypatch.setattr("mechdesign.mechanism.certificate.time", watch)
-    for many, least, most in ((5, 1.5, 1.5), (1 << 24, 1.5, 1.5 * 1024)):
+    for many, minimum, maximum in ((5, 1.5, 1.5), (1 << 24, 1.5, 1.5 * 1024)):
         edges = Edges(tail=np.zeros(many, np.int64), head=np.ones(many, np.int64), length=np.ones(many))
-        assert least <= certifying_seconds(mass, edges) <= most
+        assert minimum <= certifying_seconds(mass, edges) <= maximum
 
 
 def test_the_counts_of_the_random_tables_are_not_all_alike() -> None:
@@ -131,8 +129,8 @@ def test_one_unit_above_tight_is_a_violation() -> None:
     for trial in range(1000):
         length = float(10 ** rng.uniform(-9, math.log10(42)))
         factor, shift = exp_lower(length)
-        most = min(ROW_SUM - 2, (ROW_SUM - 2 << shift) // factor)
-        low = max(1, int(most * 2.0 ** -rng.uniform(0, most.bit_length())))
+        largest = min(ROW_SUM - 2, (ROW_SUM - 2 << shift) // factor)
+        low = max(1, int(largest * 2.0 ** -rng.uniform(0, largest.bit_length())))
         high = factor * low >> shift
         edge = edges_of((0, 1, length))
         for extra in (0, 1):
@@ -170,22 +168,24 @@ def test_steepest_is_the_largest_slope(seed: int) -> None:
     edges = Edges(tail=tail, head=rng.integers(tail + 1, n), length=10 ** rng.uniform(-3, 1, e))
     logs = np.log(mass.astype(float))
     slope = np.abs(logs[edges.tail] - logs[edges.head]) / edges.length[:, None]
-    at = max_log_ratio(mass, edges)
-    assert at.value == pytest.approx(slope.max(), rel=LOGARITHM)
-    joined = [e for e in range(len(tail)) if {at.secret, at.other} == {int(edges.tail[e]), int(edges.head[e])}]
-    rise = logs[at.secret, at.report] - logs[at.other, at.report]
-    assert max(rise / edges.length[joined]) == pytest.approx(at.value, rel=LOGARITHM)
+    steepest = max_log_ratio(mass, edges)
+    assert steepest.value == pytest.approx(slope.max(), rel=LOGARITHM)
+    joined = [
+        e for e in range(len(tail)) if {steepest.secret, steepest.other} == {int(edges.tail[e]), int(edges.head[e])}
+    ]
+    rise = logs[steepest.secret, steepest.report] - logs[steepest.other, steepest.report]
+    assert max(rise / edges.length[joined]) == pytest.approx(steepest.value, rel=LOGARITHM)
 
 
 @pytest.mark.parametrize("rise", [1, 1000, 10**9])
 def test_steepest_of_rows_that_are_almost_alike(rise: int) -> None:
-    """Of edges of 1e-9 nats and less, whose ratios in doubles keep few digits, against decimals."""
+    """Edges of 1e-9 nats, whose ratios in doubles have few digits, against decimals."""
     mass = np.array([[ROW_SUM // 8, ROW_SUM // 4 + rise], [ROW_SUM // 8 + rise, ROW_SUM // 4]], np.uint64)
     with localcontext() as context:
         context.prec = 60
         slope = (Decimal(ROW_SUM // 8 + rise) / Decimal(ROW_SUM // 8)).ln() / Decimal("1e-9")
-    found = max_log_ratio(mass, edges_of((0, 1, 1e-9)))
-    assert (found.value, found.report) == (pytest.approx(float(slope), rel=LOGARITHM), 0)
+    computed = max_log_ratio(mass, edges_of((0, 1, 1e-9)))
+    assert (computed.value, computed.report) == (pytest.approx(float(slope), rel=LOGARITHM), 0)
     whole = max_log_ratio_of_doubles(np.array([[0.5, 0.5], [0.5 + 2.0**-50, 0.5 - 2.0**-50]]), edges_of((0, 1, 1e-9)))
     assert whole.value == pytest.approx(-math.log1p(-(2.0**-49)) / 1e-9, rel=LOGARITHM)
 

@@ -15,18 +15,18 @@ def test_grid_arrays_match_places() -> None:
     domain = md.Domain.grid((2, 3), cell=0.5, unit="km", mask=mask)
     prior = md.priors.proportional(np.arange(1.0, 6.0))
     made = md.baselines.exponential(md.DesignProblem(domain, md.Euclidean(1.0, unit="km"), prior, md.losses.Distance()))
-    laid = md.on_grid(made["prior"])
-    assert laid.dims == ("secret_y", "secret_x")
-    assert [laid[name].attrs for name in laid.dims] == [{"units": "km"}] * 2
+    on_axes = md.on_grid(made["prior"])
+    assert on_axes.dims == ("secret_y", "secret_x")
+    assert [on_axes[name].attrs for name in on_axes.dims] == [{"units": "km"}] * 2
     for (x, y), share in zip(domain.points.tolist(), prior.tolist(), strict=True):
-        assert float(laid.sel(secret_x=x, secret_y=y)) == share
-    assert int(np.isnan(laid).sum()) == 1
+        assert float(on_axes.sel(secret_x=x, secret_y=y)) == share
+    assert int(np.isnan(on_axes).sum()) == 1
     both = md.on_grid(md.probabilities(made))
     assert set(both.dims) == {"secret_y", "secret_x", "report_y", "report_x"}
     assert float(both.sum()) == pytest.approx(5)
 
 
-def test_what_has_no_two_axes_is_no_map() -> None:
+def test_values_without_two_axes_are_refused() -> None:
     line = md.baselines.exponential(md.load_problem("line", cells=3))
     with pytest.raises(InputError, match="no places on two axes"):
         md.on_grid(line["prior"])

@@ -1,4 +1,4 @@
-"""One lock for ledgers and work folders: one holder at a time, waited for or named, and none that outlives it."""
+"""One lock for ledgers and work folders: one holder at a time, freed when its process ends."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "lock"
 
 
-def holding(path: Path, *, wait: bool) -> subprocess.Popen[str]:
+def start_holder(path: Path, *, wait: bool) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", HOLD, str(path), "yes" if wait else ""]
     other = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert other.stdout is not None
@@ -46,7 +46,7 @@ def holding(path: Path, *, wait: bool) -> subprocess.Popen[str]:
 
 @pytest.mark.obligation("budget-paid-once")
 def test_lock_is_exclusive_and_freed_by_a_kill(path: Path) -> None:
-    with holding(path, wait=False) as other:
+    with start_holder(path, wait=False) as other:
         try:
             with pytest.raises(InputError, match=f"in use by process {other.pid} on .*wait for it"), refusing(path):
                 pass
@@ -68,7 +68,7 @@ def test_a_waiter_comes_after_the_holder_and_its_file_stays(path: Path) -> None:
         with waiting(path):
             entered.set()
 
-    with holding(path, wait=True) as other:
+    with start_holder(path, wait=True) as other:
         waiter = threading.Thread(target=enter)
         waiter.start()
         assert not entered.wait(0.1)
@@ -81,13 +81,13 @@ def test_a_waiter_comes_after_the_holder_and_its_file_stays(path: Path) -> None:
 
 def test_threads_take_turns(path: Path) -> None:
     inside: list[int] = []
-    most: list[int] = []
+    holders: list[int] = []
 
     def enter() -> None:
         for _ in range(50):
             with waiting(path):
                 inside.append(1)
-                most.append(len(inside))
+                holders.append(len(inside))
                 inside.pop()
 
     threads = [threading.Thread(target=enter) for _ in range(4)]
@@ -95,7 +95,7 @@ def test_threads_take_turns(path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert (len(most), max(most)) == (200, 1)
+    assert (len(holders), max(holders)) == (200, 1)
 
 
 def test_the_lock_of_another_machine_is_left_alone(path: Path) -> None:
@@ -107,13 +107,13 @@ def test_the_lock_of_another_machine_is_left_alone(path: Path) -> None:
         pass
 
 
-NOBODY = ["", "{", "[1]", "[" * 4000, "\udcff"] + [
+NO_HOLDER = ["", "{", "[1]", "[" * 4000, "\udcff"] + [
     f'{{"process": {process}, "machine": "{machine}"}}'
     for process, machine in [("1e999", "m"), ("true", "m"), ("0", "m"), ("9" * 20, "m"), ("1", "\\u001b[2J")]
 ]
 
 
-@pytest.mark.parametrize("text", NOBODY)
+@pytest.mark.parametrize("text", NO_HOLDER)
 def test_lock_without_holder_is_free(path: Path, text: str) -> None:
     path.write_bytes(text.encode(errors="surrogateescape"))
     with refusing(path):
@@ -122,7 +122,7 @@ def test_lock_without_holder_is_free(path: Path, text: str) -> None:
 
 
 def test_process_id_decides_without_system_locks(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*given: object) -> None:
+    def refuse(*arguments: object) -> None:
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
@@ -131,8 +131,8 @@ def test_process_id_decides_without_system_locks(path: Path, monkeypatch: pytest
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
     with refusing(path):
-        left = json.loads(path.read_text())
-    path.write_text(json.dumps(left | {"process": gone.pid}))
+        content = json.loads(path.read_text())
+    path.write_text(json.dumps(content | {"process": gone.pid}))
     with refusing(path):
         pass
     with pytest.raises(InputError, match="has no locks"), waiting(path):

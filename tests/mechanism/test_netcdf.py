@@ -1,4 +1,4 @@
-"""Hostile HDF5 files: each is refused by a rule, before what it announces is allocated and without waiting."""
+"""Hostile HDF5 files: a rule refuses each, before announced arrays are allocated and without waiting."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MB = 1 << 20
 ENOUGH = 64 * MB  # more than any refusal takes, and less than any of these files announces
 
 
-def chunked(file: h5py.File, name: str, shape, chunk, dtype="f8", **options):
+def add_chunked(file: h5py.File, name: str, shape, chunk, dtype="f8", **options):
     return file.create_dataset(name, shape, dtype, chunks=chunk, **options)
 
 
@@ -51,34 +51,34 @@ def virtual(file: h5py.File) -> None:
 
 
 def deflated_twice(file: h5py.File) -> None:
-    made = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
-    made.set_chunk((4,))
+    dataset = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    dataset.set_chunk((4,))
     for _ in range(2):
-        made.set_deflate(9)
-    h5py.h5d.create(file.id, b"hostile", h5py.h5t.IEEE_F64LE, h5py.h5s.create_simple((4,)), made)
+        dataset.set_deflate(9)
+    h5py.h5d.create(file.id, b"hostile", h5py.h5t.IEEE_F64LE, h5py.h5s.create_simple((4,)), dataset)
 
 
 def one_value(shape, chunk):
     def change(file: h5py.File) -> None:
-        chunked(file, "hostile", shape, chunk, compression="gzip", shuffle=True)[(0,) * len(shape)] = 1.0
+        add_chunked(file, "hostile", shape, chunk, compression="gzip", shuffle=True)[(0,) * len(shape)] = 1.0
 
     return change
 
 
 def short_chunk(file: h5py.File) -> None:
-    chunked(file, "hostile", (16 * MB,), (16 * MB,), compression="gzip", shuffle=True).id.write_direct_chunk(
+    add_chunked(file, "hostile", (16 * MB,), (16 * MB,), compression="gzip", shuffle=True).id.write_direct_chunk(
         (0,), zlib.compress(b"0")
     )
 
 
-def elsewhere(target: str | None):
+def external_values(target: str | None):
     def change(file: h5py.File) -> None:
         file.create_dataset("hostile", (4,), "f8", external=[(target or fifo(file), 0, 32)])
 
     return change
 
 
-def link(target: str | None):
+def external_link(target: str | None):
     def change(file: h5py.File) -> None:
         file["hostile"] = h5py.ExternalLink(target or fifo(file), "/prior")
 
@@ -89,7 +89,7 @@ def attribute(value, dtype=None):
     return lambda file: file["prior"].attrs.create("hostile", value, dtype=dtype)
 
 
-def many(count: int):
+def add_arrays(count: int):
     def change(file: h5py.File) -> None:
         for k in range(count):
             file[f"hostile{k}"] = np.zeros(1)
@@ -97,18 +97,18 @@ def many(count: int):
     return change
 
 
-def many_attributes(file: h5py.File) -> None:
+def add_attributes(file: h5py.File) -> None:
     for k in range(65):
         file["prior"].attrs[f"hostile{k}"] = 1
 
 
-def packed(name: str, shape):
+def write_packed(name: str, shape):
     """An array as the package writes it, in place of one of this name."""
 
     def change(file: h5py.File) -> None:
         if name in file:
             del file[name]
-        chunked(file, name, shape, shape, compression="gzip", shuffle=True)[...] = 0.25
+        add_chunked(file, name, shape, shape, compression="gzip", shuffle=True)[...] = 0.25
 
     return change
 
@@ -116,15 +116,15 @@ def packed(name: str, shape):
 COMPOUND = np.dtype([("a", "f8"), ("b", "i4")])
 HOSTILE = {
     "a soft link": (lambda f: f.__setitem__("hostile", h5py.SoftLink("/prior")), "hostile", "links"),
-    "a link to a FIFO": (link(None), "hostile", "links"),
-    "a link to a device": (link("/dev/zero"), "hostile", "links"),
+    "a link to a FIFO": (external_link(None), "hostile", "links"),
+    "a link to a device": (external_link("/dev/zero"), "hostile", "links"),
     "a group": (lambda f: f.create_group("hostile"), "hostile", "groups"),
     "a circle of groups": (lambda f: f.__setitem__("hostile", f["/"]), "hostile", "groups"),
     "a named type": (lambda f: f.__setitem__("hostile", np.dtype("f8")), "hostile", "named types"),
-    "65 arrays": (many(65), "file", "more than 64"),
+    "65 arrays": (add_arrays(65), "file", "more than 64"),
     "a virtual array": (virtual, "hostile", "in chunks"),
-    "values in a FIFO": (elsewhere(None), "hostile", "in chunks"),
-    "values in a device": (elsewhere("/dev/zero"), "hostile", "in chunks"),
+    "values in a FIFO": (external_values(None), "hostile", "in chunks"),
+    "values in a device": (external_values("/dev/zero"), "hostile", "in chunks"),
     "32-bit numbers": (lambda f: f.create_dataset("hostile", (4,), "i4"), "hostile", "integers or doubles"),
     "texts": (lambda f: f.create_dataset("hostile", (4,), h5py.string_dtype()), "hostile", "integers or doubles"),
     "lists": (lambda f: f.create_dataset("hostile", (4,), h5py.vlen_dtype("f8")), "hostile", "integers or doubles"),
@@ -134,19 +134,19 @@ HOSTILE = {
     "truth values": (lambda f: f.create_dataset("hostile", (4,), bool), "hostile", "integers or doubles"),
     "three axes": (lambda f: f.create_dataset("hostile", (1, 1, 1), "f8"), "hostile", "more than two axes"),
     "no shape": (lambda f: f.create_dataset("hostile", data=h5py.Empty("f8")), "hostile", "without a shape"),
-    "an axis that grows": (lambda f: chunked(f, "hostile", (4,), (4,), maxshape=(None,)), "hostile", "grow"),
+    "an axis that grows": (lambda f: add_chunked(f, "hostile", (4,), (4,), maxshape=(None,)), "hostile", "grow"),
     "2^40 values": (one_value((1 << 40,), (1 << 20,)), "hostile", "2\\^31"),
     "deflated twice": (deflated_twice, "hostile", "filters"),
-    "another filter": (lambda f: chunked(f, "hostile", (4,), (4,), compression="lzf"), "hostile", "filters"),
+    "another filter": (lambda f: add_chunked(f, "hostile", (4,), (4,), compression="lzf"), "hostile", "filters"),
     "one chunk of thousands": (one_value((1 << 30,), (1 << 17,)), "hostile", "not in the file"),
     "one chunk of a square": (one_value((1 << 15, 1 << 15), (1 << 8, 1 << 8)), "hostile", "not in the file"),
     "no values": (lambda f: f.create_dataset("hostile", (1 << 30,), "f8"), "hostile", "in chunks"),
     "an axis of 2^31": (lambda f: f.create_dataset("hostile", (1 << 31,), "f8"), "hostile", "2\\^31 and more"),
     "a chunk of 9 bytes": (short_chunk, "hostile", "inflates"),
-    "an array of no schema": (packed("hostile", (4,)), "hostile", "not a variable of this schema"),
-    "an array of more axes": (packed("prior", (2, 2)), "prior", "not a variable of this schema"),
-    "a text of doubles": (packed("text_of_hostile", (4,)), "file", "must be bytes"),
-    "65 attributes": (many_attributes, "prior", "more than 64"),
+    "an array outside the schema": (write_packed("hostile", (4,)), "hostile", "not a variable of this schema"),
+    "an array of more axes": (write_packed("prior", (2, 2)), "prior", "not a variable of this schema"),
+    "a text of doubles": (write_packed("text_of_hostile", (4,)), "file", "must be bytes"),
+    "65 attributes": (add_attributes, "prior", "more than 64"),
     "a list of texts": (attribute(["x"] * 100_000, h5py.string_dtype()), "prior:hostile", "one number or one text"),
     "two numbers": (attribute([1, 2]), "prior:hostile", "one number or one text"),
     "a record": (attribute(np.zeros((), COMPOUND)), "prior:hostile", "one number or one text"),
@@ -157,9 +157,9 @@ HOSTILE = {
 }  # fmt: skip
 
 
-def changed(path: Path, change: Callable[[h5py.File], object]) -> Path:
-    """A sound file with something changed, and the mark that it then has."""
-    path.write_bytes(sound())
+def sound_file_with(path: Path, change: Callable[[h5py.File], object]) -> Path:
+    """A sound file with a change, and the mark of its new content."""
+    path.write_bytes(sound_bytes())
     with h5py.File(path, "r+") as file:
         change(file)
     append_mark(path)
@@ -167,7 +167,7 @@ def changed(path: Path, change: Callable[[h5py.File], object]) -> Path:
 
 
 @cache
-def sound() -> bytes:
+def sound_bytes() -> bytes:
     """The bytes of a sound file, without a mark."""
     with tempfile.TemporaryDirectory() as folder:
         write_netcdf(square().drop_attrs(deep=False).assign_attrs(UNNAMED), Path(folder) / "m.nc")
@@ -181,7 +181,7 @@ UNNAMED = {key: value for key, value in square().attrs.items() if key != "sha256
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A file of each case; they are only read."""
     folder = tmp_path_factory.mktemp("hostile")
-    return {case: changed(folder / f"{k}.nc", change) for k, (case, (change, *_)) in enumerate(HOSTILE.items())}
+    return {case: sound_file_with(folder / f"{k}.nc", change) for k, (case, (change, *_)) in enumerate(HOSTILE.items())}
 
 
 @pytest.mark.parametrize("case", HOSTILE)
@@ -203,10 +203,10 @@ LOADS = """
 import resource, sys
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.storage import load
-load(sys.argv[1])  # what is imported late is imported
+load(sys.argv[1])  # imports the modules that are imported late
 pages = int(open("/proc/self/statm").read().split()[0])
-most = pages * resource.getpagesize() + int(sys.argv[2])
-resource.setrlimit(resource.RLIMIT_AS, (most, most))
+limit = pages * resource.getpagesize() + int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 for path in sys.argv[3:]:
     try:
         load(path)
@@ -220,11 +220,11 @@ for path in sys.argv[3:]:
 def test_no_hostile_file_waits_or_takes_memory(hostile: dict[str, Path], tmp_path: Path) -> None:
     """In a process that may take 400 MB more than it has, the HDF5 library's memory counted."""
     paths = [*hostile.values()]
-    paths += [edited(tmp_path, name).rename(tmp_path / f"{name}.nc") for name in EDITS]
+    paths += [write_edited(tmp_path, name).rename(tmp_path / f"{name}.nc") for name in EDITS]
     command = [sys.executable, "-c", LOADS, save(square(), tmp_path / "whole.nc"), 400 * MB, *paths]
-    found = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, check=False)
+    result = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=120, check=False)
     wanted = [field for _, field, _ in HOSTILE.values()] + [field for _, field, _ in EDITS.values()]
-    assert (found.stdout.split(), found.stderr) == (wanted, "")
+    assert (result.stdout.split(), result.stderr) == (wanted, "")
 
 
 def shared_values(folder: Path) -> bytes:
@@ -234,9 +234,9 @@ def shared_values(folder: Path) -> bytes:
     with h5py.File(folder / "sound.h5", "w") as file:
         file.attrs["schema"] = np.bytes_("mechdesign/mechanism/2")
         for name, values in zip("abcd", noise, strict=True):
-            made = chunked(file, name, values.shape, values.shape, "i8", compression="gzip", shuffle=True)
-            made[...] = values if name == "a" else 0
-            chunk = made.id.get_chunk_info(0)
+            dataset = add_chunked(file, name, values.shape, values.shape, "i8", compression="gzip", shuffle=True)
+            dataset[...] = values if name == "a" else 0
+            chunk = dataset.id.get_chunk_info(0)
             keys.append(struct.pack("<II3Q", chunk.size, 0, 0, 0, chunk.byte_offset))
     content = (folder / "sound.h5").read_bytes()
     for key in keys[1:]:
@@ -248,9 +248,9 @@ def listed_twice(folder: Path) -> bytes:
     """The index of two chunks names the corner of the first one twice."""
     with h5py.File(folder / "sound.h5", "w") as file:
         file.attrs["schema"] = np.bytes_("mechdesign/mechanism/2")
-        made = chunked(file, "prior", (8,), (4,), compression="gzip", shuffle=True)
-        made[...] = np.random.default_rng(0).random(8)
-        size = made.id.get_chunk_info(1).size
+        dataset = add_chunked(file, "prior", (8,), (4,), compression="gzip", shuffle=True)
+        dataset[...] = np.random.default_rng(0).random(8)
+        size = dataset.id.get_chunk_info(1).size
     keys = [struct.pack("<II2Q", size, 0, corner, 0) for corner in (4, 0)]
     content = (folder / "sound.h5").read_bytes()
     assert content.count(keys[0]) == 1
@@ -259,8 +259,8 @@ def listed_twice(folder: Path) -> bytes:
 
 def compressed_heap(folder: Path) -> bytes:
     """The header of the heap of names or attributes says that its blocks have a filter."""
-    content = changed(folder / "sound.nc", lambda file: None).read_bytes()[:-MARK]
-    return re.sub(rb"(FRHP\0..)\0\0", lambda found: found[1] + b"\x10\0", content, flags=re.DOTALL)
+    content = sound_file_with(folder / "sound.nc", lambda file: None).read_bytes()[:-MARK]
+    return re.sub(rb"(FRHP\0..)\0\0", lambda result: result[1] + b"\x10\0", content, flags=re.DOTALL)
 
 
 EDITS = {
@@ -270,7 +270,7 @@ EDITS = {
 }
 
 
-def edited(folder: Path, name: str) -> Path:
+def write_edited(folder: Path, name: str) -> Path:
     path = folder / "edited.nc"
     path.write_bytes(EDITS[name][0](folder))
     append_mark(path)
@@ -282,7 +282,7 @@ def edited(folder: Path, name: str) -> Path:
 def test_edited_files_are_refused(name: str, tmp_path: Path) -> None:
     _, field, message = EDITS[name]
     with pytest.raises(VerificationError, match=message) as caught:
-        load(edited(tmp_path, name))
+        load(write_edited(tmp_path, name))
     assert caught.value.field == field
 
 
@@ -299,13 +299,13 @@ def test_a_user_block_is_refused(tmp_path: Path) -> None:
 def test_chunk_inflation_stops_at_its_size(tmp_path: Path) -> None:
     def change(file: h5py.File) -> None:
         del file["prior"]
-        made = chunked(file, "prior", (4,), (4,), compression="gzip", shuffle=True)
+        dataset = add_chunked(file, "prior", (4,), (4,), compression="gzip", shuffle=True)
         try:
-            made.id.write_direct_chunk((0,), zlib.compress(bytes(80 * MB), 1))
+            dataset.id.write_direct_chunk((0,), zlib.compress(bytes(80 * MB), 1))
         except OSError:  # HDF5 before version 2
             pytest.skip("this HDF5 library writes no such chunk")
 
-    path = changed(tmp_path / "m.nc", change)
+    path = sound_file_with(tmp_path / "m.nc", change)
     tracemalloc.start()
     with pytest.raises(VerificationError, match="damaged"):
         load(path)
@@ -326,10 +326,10 @@ def test_oversized_text_is_refused_before_reading(tmp_path: Path, monkeypatch: p
     """Spaces of 64 MB take 63 kB of the file; the arrays of the file alone would fit."""
 
     def change(file: h5py.File) -> None:
-        made = chunked(file, "text_of_hostile", (ENOUGH,), (ENOUGH,), "u1", compression="gzip", shuffle=True)
-        made[...] = ord(" ")
+        dataset = add_chunked(file, "text_of_hostile", (ENOUGH,), (ENOUGH,), "u1", compression="gzip", shuffle=True)
+        dataset[...] = ord(" ")
 
-    path = changed(tmp_path / "m.nc", change)
+    path = sound_file_with(tmp_path / "m.nc", change)
     monkeypatch.setattr("psutil.virtual_memory", lambda: type("Memory", (), {"available": 1e8})())
     tracemalloc.start()
     with pytest.raises(SizeError, match=r"would need 0\.2 GB"):
@@ -352,13 +352,13 @@ def test_whatever_chunks_the_values_have_they_are_read(chunk: int | None, incomp
 
     def change(file: h5py.File) -> None:
         chunks = True if chunk is None else (chunk, chunk)
-        made = chunked(file, "note", (7, 9), chunks, compression="gzip", shuffle=True)
-        made[...] = values
-        if incompressible and made.chunks == values.shape:
+        dataset = add_chunked(file, "note", (7, 9), chunks, compression="gzip", shuffle=True)
+        dataset[...] = values
+        if incompressible and dataset.chunks == values.shape:
             planes = values.reshape(-1, 1).view(np.uint8).T  # as the shuffle filter orders bytes
-            made.id.write_direct_chunk((0, 0), planes.tobytes(), filter_mask=2)
+            dataset.id.write_direct_chunk((0, 0), planes.tobytes(), filter_mask=2)
 
-    with changed(tmp_path / "m.nc", change).open("rb") as stream:
+    with sound_file_with(tmp_path / "m.nc", change).open("rb") as stream:
         assert np.array_equal(read_netcdf(stream, NOTED, what="a mechanism")["note"].values, values)
 
 
@@ -377,9 +377,9 @@ def test_texts_that_xarray_writes_are_refused(tmp_path: Path) -> None:
 
 
 def test_xarray_reads_what_is_written(tmp_path: Path) -> None:
-    found = xr.load_dataset(save(square(), tmp_path / "m.nc"), engine="h5netcdf")
-    assert found.drop_attrs().identical(square().drop_attrs())
-    assert found.attrs == UNNAMED
+    result = xr.load_dataset(save(square(), tmp_path / "m.nc"), engine="h5netcdf")
+    assert result.drop_attrs().identical(square().drop_attrs())
+    assert result.attrs == UNNAMED
 
 
 def test_the_texts_of_the_largest_maps_fit(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Repair: certified integers from any table of numbers, at almost no loss."""
+"""Repair: certified integers from any table of numbers, at near zero loss."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDED = 2.0**-50  # relative: a probability times 2^62 in floating point
 FLOAT = 1e-13  # relative: sums and exponentials of doubles
 
 
-def connected(rng: np.random.Generator, n: int, shortest: float, longest: float) -> Edges:
+def connected_edges(rng: np.random.Generator, n: int, shortest: float, longest: float) -> Edges:
     """A random tree with random further edges, lengths spread over the decades."""
     pairs = {(int(rng.integers(v)), v) for v in range(1, n)}
     pairs |= {tuple(sorted(map(int, rng.choice(n, 2, replace=False)))) for _ in range(n)}
@@ -56,7 +56,7 @@ def test_any_table_becomes_a_certified_one(zeros: float, noise: float, shortest:
     rng = np.random.default_rng(int(1e4 * zeros + longest) + round(-np.log(noise + 1e-20)))
     for _ in range(4):
         n, m = int(rng.integers(2, 12)), int(rng.integers(1, 12))
-        edges = connected(rng, n, shortest, longest)
+        edges = connected_edges(rng, n, shortest, longest)
         kernel = np.exp(-distances(edges, n)) if n == m else None
         check_certified(repair(random_table(rng, n, m, zeros, noise), edges, rng.random((n, m)), kernel), edges)
 
@@ -64,7 +64,7 @@ def test_any_table_becomes_a_certified_one(zeros: float, noise: float, shortest:
 @pytest.mark.parametrize("scale", [1e-12, 0.3, 1e6])
 def test_rows_need_not_sum_to_one(scale: float) -> None:
     rng = np.random.default_rng(3)
-    edges = connected(rng, 6, 0.1, 2.0)
+    edges = connected_edges(rng, 6, 0.1, 2.0)
     check_certified(repair(scale * rng.random((6, 5)), edges, rng.random((6, 5))), edges)
 
 
@@ -72,7 +72,7 @@ def test_rows_need_not_sum_to_one(scale: float) -> None:
 def test_a_private_table_keeps_its_loss(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 9
-    edges = connected(rng, n, 0.01, 3.0)
+    edges = connected_edges(rng, n, 0.01, 3.0)
     epsilon = float(edges.length.min())
     response = 1.0 + (np.exp(epsilon) - 1) * np.eye(n)
     cost = rng.dirichlet(np.ones(n))[:, None] * rng.random((n, n))
@@ -121,7 +121,7 @@ def test_edges_too_short_for_the_lift_are_refused(length: float, refused: bool) 
 def test_the_envelope_is_the_smallest_private_table_above(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m = 8, 5
-    edges = connected(rng, n, 0.01, 4.0)
+    edges = connected_edges(rng, n, 0.01, 4.0)
     table = random_table(rng, n, m, 0.6, 0.0)
     raised = envelope(table, edges)
     distance = distances(edges, n)
@@ -134,7 +134,7 @@ def test_the_envelope_is_the_smallest_private_table_above(seed: int) -> None:
 
 
 def test_private_table_is_its_own_envelope() -> None:
-    edges = connected(np.random.default_rng(8), 7, 0.1, 2.0)
+    edges = connected_edges(np.random.default_rng(8), 7, 0.1, 2.0)
     table = exponential(edges, 7)
     assert np.array_equal(envelope(table, edges), table)
 
@@ -148,17 +148,17 @@ def test_a_kernel_is_never_worse_and_at_times_better() -> None:
         distance = distances(edges, n)
         kernel, cost = np.exp(-distance), distance / n
         table = kernel * np.linalg.solve(kernel, np.ones(n)) + 1e-4 * rng.random((n, n))
-        plain, helped = repair(table, edges, cost), repair(table, edges, cost, kernel)
-        check_certified(helped, edges)
-        assert loss_of(helped, cost) <= loss_of(plain, cost)
-        better += loss_of(helped, cost) < loss_of(plain, cost)
+        plain, with_kernel = repair(table, edges, cost), repair(table, edges, cost, kernel)
+        check_certified(with_kernel, edges)
+        assert loss_of(with_kernel, cost) <= loss_of(plain, cost)
+        better += loss_of(with_kernel, cost) < loss_of(plain, cost)
     assert better > 0
 
 
 @pytest.mark.parametrize("shape", [(8, 7), (8, 8), (8, 9)])
 def test_a_kernel_that_cannot_help_does_no_harm(shape: tuple[int, int]) -> None:
     rng = np.random.default_rng(2)
-    edges = connected(rng, 8, 0.1, 2.0)
+    edges = connected_edges(rng, 8, 0.1, 2.0)
     table, cost = rng.dirichlet(np.ones(8), 8), rng.random((8, 8))
     assert np.array_equal(repair(table, edges, cost, np.ones(shape)), repair(table, edges, cost))
 
@@ -167,15 +167,15 @@ def test_a_kernel_that_cannot_help_does_no_harm(shape: tuple[int, int]) -> None:
 def test_rounding_keeps_every_probability(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = 10
-    edges = connected(rng, n, 0.01, 8.0)
+    edges = connected_edges(rng, n, 0.01, 8.0)
     table = exponential(edges, n)
     mass = round_to_integers(table, edges)
     assert mass.dtype == np.uint64
     assert are_rows(mass)
-    most = np.zeros((n, n), bool)
-    most[np.arange(n), table.argmax(axis=1)] = True
+    is_largest = np.zeros((n, n), bool)
+    is_largest[np.arange(n), table.argmax(axis=1)] = True
     allowed = ROUNDED * table + (2 * n + 2) * 2.0**-62
-    assert (np.abs(mass / ROW_SUM - table) <= np.where(most, n * allowed, allowed)).all()
+    assert (np.abs(mass / ROW_SUM - table) <= np.where(is_largest, n * allowed, allowed)).all()
 
 
 def test_rounding_puts_the_rest_on_the_largest_entry() -> None:

@@ -10,7 +10,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 import xarray as xr
-from fixtures.factored_mechanisms import factored_mechanism as made_factored
+from fixtures.factored_mechanisms import factored_mechanism as factored_of
 from fixtures.factored_mechanisms import rows_of
 from fixtures.forged_files import rewritten
 from reference.checking import ROW_SUM
@@ -43,23 +43,23 @@ def check_chi_square(seen: np.ndarray, row: np.ndarray) -> None:
 @pytest.mark.parametrize("kind", ["even", "one", "geometric", "random"])
 @pytest.mark.obligation("exact-draws")
 def test_draws_follow_python_integers_on_the_same_bits(reports: int, kind: str) -> None:
-    """Both sides of every border, with every value of the two bits that are left over."""
-    given = {
+    """Both sides of every border, with every value of the two unused bits."""
+    masses = {
         "even": [ROW_SUM // reports] * reports,
         "one": [1] * reports,
         "geometric": [max(1, ROW_SUM - 64 >> (y + 1)) for y in range(reports)],
         "random": [int(x) for x in np.random.default_rng(reports).integers(1, ROW_SUM // reports, reports)],
     }[kind]
-    given[-1] += ROW_SUM - sum(given)
-    ends = list(accumulate(given))
-    asked = sorted({0, *(end - back for end in ends for back in (1, 0))} - {ROW_SUM})
-    words = np.array([[4 * x + rest for x in asked for rest in range(4)]], np.uint64)
+    masses[-1] += ROW_SUM - sum(masses)
+    ends = list(accumulate(masses))
+    values = sorted({0, *(end - back for end in ends for back in (1, 0))} - {ROW_SUM})
+    words = np.array([[4 * x + rest for x in values for rest in range(4)]], np.uint64)
     cumulative, shift = np.array([[ROW_SUM] * reports, ends], np.uint64), np.uint64(62 - (reports - 1).bit_length())
-    found = np.empty(words.shape, np.int64)
+    reports_found = np.empty(words.shape, np.int64)
     guide = guides(cumulative, shift)
     assert guide.shape == (len(cumulative), 2**62 >> int(shift))  # an entry more would be sought beyond the row
-    search_rows(cumulative, guide, shift, np.array([1]), words[0], 0, found)
-    assert found[0].tolist() == [bisect_right(ends, x) for x in asked for _ in range(4)]
+    search_rows(cumulative, guide, shift, np.array([1]), words[0], 0, reports_found)
+    assert reports_found[0].tolist() == [bisect_right(ends, x) for x in values for _ in range(4)]
 
 
 def test_draws_follow_the_order_of_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,11 +102,11 @@ def test_live_reports_follow_the_row_on_given_bits(monkeypatch: pytest.MonkeyPat
             word = (int(x) * 4 + 3).to_bytes(8, "little")
             monkeypatch.setattr(table_rows, "source", lambda seed, word=word: (lambda count: word, "given"))
             for scan in ("table", "row"):
-                found = plane(3).report(secret, scan=scan)  # type: ignore[arg-type]
-                assert int(found) == sum(int(c) <= x for c in cumulative)
+                drawn_report = plane(3).report(secret, scan=scan)  # type: ignore[arg-type]
+                assert int(drawn_report) == sum(int(c) <= x for c in cumulative)
 
 
-def test_reports_are_cells_and_say_what_they_are() -> None:
+def test_reports_are_cells_with_coordinates_and_claim() -> None:
     mechanism = plane(3).mechanism
     batch = md.sample(mechanism, [2, 7], 5, rng=7)
     assert (batch.dims, batch.shape, batch.name) == (("secret", "draw"), (2, 5), "report")
@@ -124,15 +124,15 @@ def test_reports_are_cells_and_say_what_they_are() -> None:
 
 
 def test_positions_are_moved_to_the_cells_that_they_are_in() -> None:
-    """On a scale, numbers beyond it count for its last cell; a number that is none has no cell."""
+    """On one axis, values beyond the grid count for its last cell; values that are not finite are refused."""
     shown = repr(plane(3))
     assert "program  exponential" in repr(plane(3).rows)
     assert "secrets  9" in shown
     assert "claim    One report satisfies" in shown
-    at = np.array([[0.2, 2.9], [1.0, 1.0], [3.0, 3.0]])
-    cells = [int(np.floor(min(x, 2)) * 3 + np.floor(min(y, 2))) for x, y in at]
-    assert np.array_equal(plane(3).sample(at=at, size=9, rng=4), plane(3).sample(cells, 9, rng=4))
-    assert plane(3).sample(at=at).shape == (3, 1)
+    positions = np.array([[0.2, 2.9], [1.0, 1.0], [3.0, 3.0]])
+    cells = [int(np.floor(min(x, 2)) * 3 + np.floor(min(y, 2))) for x, y in positions]
+    assert np.array_equal(plane(3).sample(at=positions, size=9, rng=4), plane(3).sample(cells, 9, rng=4))
+    assert plane(3).sample(at=positions).shape == (3, 1)
     scale = md.Sampler(baselines.exponential(md.load_problem("line", cells=4)))
     drawn = scale.sample(at=[[-7.0], [0.0], [2.5], [4.0], [1e9]], size=9, rng=4)
     assert np.array_equal(drawn, scale.sample([0, 0, 2, 3, 3], 9, rng=4))
@@ -153,7 +153,7 @@ def test_unseeded_draws_differ_and_seeded_ones_repeat() -> None:
 
 
 def test_factored_mechanisms_have_the_same_face() -> None:
-    sampler = md.Sampler(mechanism=made_factored("eikonal, 16 neighbours"))
+    sampler = md.Sampler(mechanism=factored_of("eikonal, 16 neighbours"))
     drawn = sampler.sample([3, 0], 4, rng=2)
     assert np.array_equal(drawn, rows_of("eikonal, 16 neighbours").sample([3, 0], 4, rng=2))
     assert np.array_equal(drawn["report_x"], sampler.mechanism["secret_x"].values[drawn.values])
@@ -163,7 +163,7 @@ def test_factored_mechanisms_have_the_same_face() -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "ask"),
+    ("field", "draw"),
     [
         ("secret", lambda s: s.sample(9, 1)),
         ("secret", lambda s: s.sample([0, -1], 1)),
@@ -186,13 +186,13 @@ def test_factored_mechanisms_have_the_same_face() -> None:
         ("at", lambda s: s.report(at=[0.5, 3.5])),
     ],
 )
-def test_what_cannot_be_asked(field: str, ask) -> None:
+def test_invalid_requests_name_the_argument(field: str, draw) -> None:
     with pytest.raises(InputError) as caught:
-        ask(plane(3))
+        draw(plane(3))
     assert caught.value.field == field
 
 
-def moved(mechanism: xr.Dataset) -> xr.Dataset:
+def move_mass(mechanism: xr.Dataset) -> xr.Dataset:
     mass = mechanism["mass"].values
     mass[0, 8] -= mass[0, 8] // np.uint64(1000) + np.uint64(1)
     mass[0, 0] += np.uint64(ROW_SUM - sum(mass[0].tolist()))
@@ -215,7 +215,7 @@ ALTERED = {
     "an entry": (with_mass(lambda a: np.where(a == a[0, 0], a + np.uint64(1), a)), "mass"),
     "a zero": (with_mass(lambda a: np.where(np.arange(9) == 3, np.uint64(0), a)), "mass"),
     "floats": (with_mass(lambda a: a / ROW_SUM), "mass"),
-    "within a row": (moved, "mass"),
+    "within a row": (move_mass, "mass"),
     "the metric": (lambda m: rewritten(with_metric(m, multiplier=0.3)), "claim"),
     "the metric, more": (lambda m: rewritten(with_metric(m, multiplier=1.5)), "claim"),
     "the claim": (lambda m: rewritten(m, claim=m.attrs["claim"].replace("One", "Any")), "claim"),
@@ -237,14 +237,14 @@ def test_altered_tables_are_refused(name: str) -> None:
 
 
 def test_altered_factors_are_refused() -> None:
-    given = made_factored("eikonal, 16 neighbours").copy(deep=True)
-    given["row_sum"].values[2, 0] *= np.uint64(2)
+    factored = factored_of("eikonal, 16 neighbours").copy(deep=True)
+    factored["row_sum"].values[2, 0] *= np.uint64(2)
     with pytest.raises(VerificationError, match="break the claim"):
-        md.Sampler(mechanism=given)
-    given = made_factored("eikonal, 16 neighbours").copy(deep=True)
-    given["weight"].values[3] += np.uint32(1)
+        md.Sampler(mechanism=factored)
+    factored = factored_of("eikonal, 16 neighbours").copy(deep=True)
+    factored["weight"].values[3] += np.uint32(1)
     with pytest.raises(VerificationError, match="does not sum to its certified sum"):
-        md.sample(rewritten(given), 0, 1)
+        md.sample(rewritten(factored), 0, 1)
 
 
 def test_graphs_are_sampled_by_their_listed_edges() -> None:

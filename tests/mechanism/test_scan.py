@@ -24,22 +24,22 @@ class Recorded:
         self.values, self.name, self.log = values, name, log
         self.shape, self.size = values.shape, values.size
 
-    def __getitem__(self, at: int) -> Any:
-        found = self.values[at]
-        if isinstance(found, np.ndarray):
-            return Recorded(found, f"{self.name}[{at}]", self.log)
-        self.log.append(("read", self.name, at))
-        return found
+    def __getitem__(self, index: int) -> Any:
+        report = self.values[index]
+        if isinstance(report, np.ndarray):
+            return Recorded(report, f"{self.name}[{index}]", self.log)
+        self.log.append(("read", self.name, index))
+        return report
 
-    def __setitem__(self, at: int, value: np.uint64) -> None:
-        self.log.append(("write", self.name, at))
-        self.values[at] = value
+    def __setitem__(self, index: int, value: np.uint64) -> None:
+        self.log.append(("write", self.name, index))
+        self.values[index] = value
 
 
 def lines_and_addresses(
     monkeypatch: pytest.MonkeyPatch, run: Callable[[list[object]], int]
 ) -> tuple[int, list[object]]:
-    """What a scan gives, run as Python, and every line and address on the way."""
+    """The report of a scan run as Python, with every line that ran and every address that it read or wrote."""
     log: list[object] = []
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -53,10 +53,10 @@ def lines_and_addresses(
     sys.settrace(trace)
     try:
         with np.errstate(over="ignore"):
-            found = run(log)
+            report = run(log)
     finally:
         sys.settrace(before)
-    return found, log
+    return report, log
 
 
 def table() -> np.ndarray:
@@ -81,14 +81,14 @@ def test_the_table_scan_reads_everything_in_one_order(monkeypatch: pytest.Monkey
                 whole, masks, row = (Recorded(a, n, log) for a, n in zip(parts, ("mass", "masks", "row"), strict=True))
                 return int(scan.scan_table.py_func(whole, masks, np.uint64(x), row))
 
-            found, log = lines_and_addresses(monkeypatch, run)
-            assert found == sum(c <= x for c in np.cumsum(mass[secret]).tolist())
-            reports.add(found)
+            report, log = lines_and_addresses(monkeypatch, run)
+            assert report == sum(c <= x for c in np.cumsum(mass[secret]).tolist())
+            reports.add(report)
             logs.append(log)
     assert len(reports) > 2
     assert all(log == logs[0] for log in logs)
     for u in range(ROWS):
-        assert [at for kind, name, at in (x for x in logs[0] if len(x) == 3) if name == f"mass[{u}]"] == [
+        assert [index for kind, name, index in (x for x in logs[0] if len(x) == 3) if name == f"mass[{u}]"] == [
             *range(REPORTS)
         ]
 
@@ -102,8 +102,8 @@ def test_the_row_scan_reads_everything_in_one_order(monkeypatch: pytest.MonkeyPa
             def run(log: list[object], row: np.ndarray = row, x: int = x) -> int:
                 return int(scan.scan_row.py_func(Recorded(row, "row", log), np.uint64(x)))
 
-            found, log = lines_and_addresses(monkeypatch, run)
-            assert found == sum(c <= x for c in np.cumsum(row).tolist())
+            report, log = lines_and_addresses(monkeypatch, run)
+            assert report == sum(c <= x for c in np.cumsum(row).tolist())
             logs.append(log)
     assert all(log == logs[0] for log in logs)
     assert [x[2] for x in logs[0] if len(x) == 3] == [*range(REPORTS)]
@@ -154,7 +154,7 @@ for x in (0, (1 << 62) - 1):
 
 @pytest.mark.skipif(sys.platform != "linux", reason="protects pages of memory")
 def test_the_compiled_scans_read_every_page() -> None:
-    """A compiler may skip what a mask makes useless: a row on a page that may not be read ends the scan."""
+    """A compiler may skip rows that the mask makes useless; reading a protected page ends the process."""
     ended = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.splitlines() == ["False True True True"] * 8

@@ -1,4 +1,4 @@
-"""Storage: what is written is read, whole or not at all, and nothing damaged is read."""
+"""Storage: files come back unchanged, are written whole or not at all, and are refused if damaged."""
 
 from __future__ import annotations
 
@@ -65,28 +65,28 @@ MAKERS = pytest.mark.parametrize("make", [square, graph])
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> Path:
+def saved(tmp_path: Path) -> Path:
     return save(square(), tmp_path / "m.nc")
 
 
-def unchecked(path: Path) -> xr.Dataset:
-    """What a file holds, of the schema of a table, its values not looked at."""
+def read_unchecked(path: Path) -> xr.Dataset:
+    """The Dataset of a file with the variables of a table, without a check of values."""
     with path.open("rb") as stream:
         return rewritten(storage.read_netcdf(stream, TABLE_SCHEMA, what="a mechanism"))
 
 
-def check_identical(found: xr.Dataset, given: xr.Dataset) -> None:
-    assert set(found.variables) == set(given.variables)
-    assert set(found.coords) == set(given.coords)
-    assert found.attrs == given.attrs
+def check_identical(loaded: xr.Dataset, given: xr.Dataset) -> None:
+    assert set(loaded.variables) == set(given.variables)
+    assert set(loaded.coords) == set(given.coords)
+    assert loaded.attrs == given.attrs
     for name, variable in given.variables.items():
-        other = found.variables[name]
+        other = loaded.variables[name]
         assert (other.dims, other.dtype, other.attrs) == (variable.dims, variable.dtype, variable.attrs), name
         assert other.values.tobytes() == variable.values.tobytes(), name
 
 
 @MAKERS
-def test_what_is_written_is_read(make, tmp_path: Path) -> None:
+def test_saved_mechanism_comes_back(make, tmp_path: Path) -> None:
     given = make()
     assert save(given, str(tmp_path / "m.nc")) == tmp_path / "m.nc"
     check_identical(load(tmp_path / "m.nc"), given)
@@ -103,55 +103,58 @@ def test_the_file_is_plain_hdf5_without_fill_values(make, tmp_path: Path) -> Non
         assert file["mass"][()].tolist() == given["mass"].values.tolist()
 
 
-def test_the_file_has_the_permissions_of_any_other(stored: Path, tmp_path: Path) -> None:
+def test_the_file_has_the_permissions_of_any_other(saved: Path, tmp_path: Path) -> None:
     (tmp_path / "other").touch()
-    assert stat.S_IMODE(stored.stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
+    assert stat.S_IMODE(saved.stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
 
 
-def test_targets_that_are_refused(stored: Path, tmp_path: Path) -> None:
-    before = stored.read_bytes()
+def test_targets_that_are_refused(saved: Path, tmp_path: Path) -> None:
+    before = saved.read_bytes()
     for target, message, overwrite in [
-        (stored, "exists already", False),
+        (saved, "exists already", False),
         (tmp_path / "nowhere" / "m.nc", "no such folder", True),
         (tmp_path, "is a folder", True),
     ]:
         with pytest.raises(InputError, match=message) as caught:
             save(graph(), target, overwrite=overwrite)
         assert caught.value.field == "output"
-    assert stored.read_bytes() == before
-    check_identical(load(save(graph(), stored, overwrite=True)), graph())
+    assert saved.read_bytes() == before
+    check_identical(load(save(graph(), saved, overwrite=True)), graph())
 
 
-def bound(path: Path) -> None:
+def bind_socket(path: Path) -> None:
     """A socket; its name must be short."""
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(os.path.relpath(path))
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(os.path.relpath(path))
 
 
-STANDING = {
+OBSTACLES = {
     "a link to a file": (lambda path: path.symlink_to("other.nc"), "is a link"),
     "a link to nothing": (lambda path: path.symlink_to("nowhere"), "is a link"),
     "a link to a folder": (lambda path: path.symlink_to("."), "is a link"),
     "a link to a device": (lambda path: path.symlink_to("/dev/null"), "is a link"),
     "a circle of links": (lambda path: path.symlink_to(path), "is a link"),
     "a FIFO": (os.mkfifo, "is not a regular file"),
-    "a socket": (bound, "is not a regular file"),
+    "a socket": (bind_socket, "is not a regular file"),
     "a folder": (Path.mkdir, "is a folder"),
 }
 
 
-@pytest.mark.parametrize("standing", STANDING)
-def test_only_regular_files_are_replaced(standing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("obstacle", OBSTACLES)
+def test_only_regular_files_are_replaced(obstacle: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    target, (make, message) = tmp_path / "m.nc", STANDING[standing]
+    target, (make, message) = tmp_path / "m.nc", OBSTACLES[obstacle]
     (tmp_path / "other.nc").write_bytes(content := b"an older file")
     make(target)
     before = target.lstat()
 
-    def written(temporary: Path) -> None:
+    def fail_if_called(temporary: Path) -> None:
         raise AssertionError("is not written")
 
-    for attempt in (lambda: save(square(), target, overwrite=True), lambda: storage.write_atomically(target, written)):
+    for attempt in (
+        lambda: save(square(), target, overwrite=True),
+        lambda: storage.write_atomically(target, fail_if_called),
+    ):
         with pytest.raises(InputError, match=message) as caught:
             attempt()
         assert (caught.value.field, caught.value.value) == ("output", str(target))
@@ -248,31 +251,31 @@ def test_a_failure_leaves_the_old_file_and_no_other(
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.0001, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99])
-def test_a_file_cut_short_is_refused(fraction: float, stored: Path) -> None:
-    content = stored.read_bytes()
-    stored.write_bytes(content[: int(fraction * len(content))])
+def test_a_file_cut_short_is_refused(fraction: float, saved: Path) -> None:
+    content = saved.read_bytes()
+    saved.write_bytes(content[: int(fraction * len(content))])
     with pytest.raises(VerificationError, match="damaged"):
-        load(stored)
+        load(saved)
 
 
 @pytest.mark.parametrize("lost", [1, MARK - 1, MARK, MARK + 1])
-def test_the_mark_may_not_be_lost(lost: int, stored: Path) -> None:
-    stored.write_bytes(stored.read_bytes()[:-lost])
+def test_the_mark_may_not_be_lost(lost: int, saved: Path) -> None:
+    saved.write_bytes(saved.read_bytes()[:-lost])
     with pytest.raises(VerificationError, match="damaged"):
-        load(stored)
+        load(saved)
 
 
 @pytest.mark.parametrize("count", [120, pytest.param(20_000, marks=pytest.mark.exhaustive)])
-def test_no_flipped_bit_is_read(count: int, stored: Path) -> None:
-    content = stored.read_bytes()
+def test_no_flipped_bit_is_read(count: int, saved: Path) -> None:
+    content = saved.read_bytes()
     anywhere = np.random.default_rng(0).integers(8 * len(content), size=count).tolist()
     in_the_mark = range(8 * (len(content) - MARK), 8 * len(content), 16)
     for bit in [*anywhere, *in_the_mark]:
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
-        stored.write_bytes(damaged)
+        saved.write_bytes(damaged)
         with pytest.raises(VerificationError, match="damaged"):
-            load(stored)
+            load(saved)
 
 
 def one_more(name: str):
@@ -323,7 +326,7 @@ def test_other_datasets_are_not_saved(tmp_path: Path) -> None:
 
 
 def test_files_do_not_name_their_contents(tmp_path: Path) -> None:
-    """The name in memory follows from what is read, whatever a Dataset or file says it is."""
+    """The name in memory is computed from the content, whatever a Dataset or file states."""
     path = save(square().assign_attrs(sha256="0" * 64), tmp_path / "m.nc")
     with h5py.File(path) as file:
         assert "sha256" not in file.attrs
@@ -371,7 +374,7 @@ from mechdesign.mechanism.hdf5 import read_netcdf
 from mechdesign.mechanism.storage import load, save
 from mechdesign.base.atomic_write import check_target, write_atomically
 versions = [load(path) for path in sys.argv[2:4]]
-save(versions[0], sys.argv[2], overwrite=True)  # what is imported late is imported
+save(versions[0], sys.argv[2], overwrite=True)  # imports the modules that are imported late
 events = events_of(lambda: save(versions[1], sys.argv[1], overwrite=True))
 at_event(1 + int(float(sys.argv[4]) * events), lambda: os.kill(os.getpid(), signal.SIGKILL))
 while True:
@@ -392,7 +395,7 @@ def test_a_writer_that_is_killed_leaves_a_whole_file(kills: int, tmp_path: Path)
     for _ in range(kills):
         command = [sys.executable, "-c", WRITER, *map(str, (target, *sources, rng.uniform(0, 2)))]
         assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-        found = load(target)
-        seen.add(found.attrs["problem"])
-        check_identical(found, versions[found.attrs["problem"] == "another"])
+        loaded = load(target)
+        seen.add(loaded.attrs["problem"])
+        check_identical(loaded, versions[loaded.attrs["problem"] == "another"])
     assert kills < 10 or len(seen) == 2

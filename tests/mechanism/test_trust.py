@@ -1,7 +1,7 @@
-"""Files that say what is not so: each is refused, whoever wrote it and however well it is sealed.
+"""Files with false statements: each is refused, whoever wrote it and however well it is sealed.
 
-Every file here is sealed again after it was changed, so that the checksum never is the reason. What is certified after
-any change is compared with an independent reading in test_mutations.py.
+Every file here is sealed again after its change, so that the checksum never is the reason. test_mutations.py compares
+all that is certified after any change with an independent reading.
 """
 
 from __future__ import annotations
@@ -58,19 +58,19 @@ def minimax(multiplier: float) -> xr.Dataset:
 
 
 @cache
-def normalised() -> xr.Dataset:
+def normalised_mechanism() -> xr.Dataset:
     return baselines.geometric(CASES["euclidean lattice"](), border="normalised")
 
 
-def said_of(mechanism: xr.Dataset) -> str:
-    """Why a mechanism is refused; empty where it is certified."""
+def reasons_of(mechanism: xr.Dataset) -> str:
+    """The reasons why a mechanism is refused; empty if it is certified."""
     try:
         return "; ".join(md.verify(rewritten(mechanism)).reasons)
     except MechdesignError as error:
         return str(error)
 
 
-def described(mechanism: xr.Dataset, name: str, **changes: object) -> xr.Dataset:
+def with_description(mechanism: xr.Dataset, name: str, **changes: object) -> xr.Dataset:
     return mechanism.assign_attrs({name: json.dumps(json.loads(mechanism.attrs[name]) | changes, sort_keys=True)})
 
 
@@ -103,7 +103,7 @@ def test_a_product_that_wraps_proves_nothing() -> None:
     """40 2^48 * 8192 = 5 * 2^64: in 64 bits the distance would count as none."""
     mechanism = overflowing()
     assert (40 << STEP_BITS) * 8192 % (1 << 64) == 0
-    assert "edge_units: the file contradicts itself: must be at most the cap" in said_of(mechanism)
+    assert "edge_units: the file contradicts itself: must be at most the cap" in reasons_of(mechanism)
     with pytest.raises(VerificationError, match="at most the cap"):
         md.Sampler(mechanism=mechanism)
     with pytest.raises(MechdesignError, match="at most the cap"):
@@ -119,21 +119,23 @@ def test_edge_slack_is_exact_within_bounds(cap: int) -> None:
     step = (int(KERNEL_BITS * 0.69 * 2**STEP_BITS) - 1) // cap
     factors = Factors(metric=metric, step=step, weight=np.ones(4, np.uint32), inner=np.arange(4))
     length = np.array([1e300, 1e-3, 8192.0])
-    found = factors.slack(Edges(tail=np.arange(3), head=np.arange(1, 4), length=length))
+    result = factors.slack(Edges(tail=np.arange(3), head=np.arange(1, 4), length=length))
     wanted = [
         math.floor(Fraction(min(d, 8192.0)) * 2**STEP_BITS) - step * int(j) for d, j in zip(length, units, strict=True)
     ]
-    assert found.tolist() == wanted
+    assert result.tolist() == wanted
 
 
 @pytest.mark.parametrize("step", [30.0, 60.0, 200.0, 1e4, 1e100])
 def test_edges_of_many_nats_are_certified(step: float) -> None:
     """Where e^d exceeds 2^62 and 2^126: against the table of the same places."""
     mechanism = md.solve(md.EikonalWeights(problem=constant(4, step)), method="factored")
-    found = md.verify(mechanism)
-    assert (found.certified, found.violations) == (True, 0)
+    result = md.verify(mechanism)
+    assert result.certified
+    assert result.violations == 0
     masses, total = md.factored.FactoredMechanism(dataset=mechanism).integers(1)
-    assert (min(masses) >= 1, sum(masses)) == (True, total)
+    assert min(masses) >= 1
+    assert sum(masses) == total
 
 
 def arrays(schema: Schema) -> list[tuple[Schema, str]]:
@@ -159,9 +161,9 @@ def test_every_array_has_its_dtype_and_its_dims(schema: Schema, name: str) -> No
     ]
     for dims, array in forms:
         altered = mechanism.drop_vars(name, errors="ignore").assign({name: (dims, array)})
-        assert said_of(altered).startswith(f"{name}: must be there as {known.dtype}")
+        assert reasons_of(altered).startswith(f"{name}: must be there as {known.dtype}")
     if name in mechanism:
-        assert said_of(mechanism.set_coords(name)).startswith(f"{name}: must be there as")
+        assert reasons_of(mechanism.set_coords(name)).startswith(f"{name}: must be there as")
 
 
 def test_coordinates_on_wrong_dimension_are_refused() -> None:
@@ -183,16 +185,16 @@ def test_names_outside_the_schema_are_refused(schema: Schema) -> None:
         if name == "sha256":
             continue
         wrong = 3 if kind is not int else 3.0
-        assert f"{name}: " in said_of(mechanism.assign_attrs({name: wrong})), name
+        assert f"{name}: " in reasons_of(mechanism.assign_attrs({name: wrong})), name
     for name in schema.attributes:
-        kept = {key: value for key, value in mechanism.attrs.items() if key != name}
-        lost = mechanism.drop_attrs(deep=False).assign_attrs(kept)
+        remaining = {key: value for key, value in mechanism.attrs.items() if key != name}
+        lost = mechanism.drop_attrs(deep=False).assign_attrs(remaining)
         if name not in ("schema", "sha256"):
-            assert said_of(lost).startswith(f"{name}: is missing")
-    assert "certainty: is not an attribute" in said_of(mechanism.assign_attrs(certainty=1.0))
-    assert "further: is not a variable" in said_of(mechanism.assign(further=("secret", np.zeros(16))))
-    assert "problem: has unprintable characters" in said_of(mechanism.assign_attrs(problem="red\x1b[31m"))
-    assert "prior: has invalid attributes" in said_of(
+            assert reasons_of(lost).startswith(f"{name}: is missing")
+    assert "certainty: is not an attribute" in reasons_of(mechanism.assign_attrs(certainty=1.0))
+    assert "further: is not a variable" in reasons_of(mechanism.assign(further=("secret", np.zeros(16))))
+    assert "problem: has unprintable characters" in reasons_of(mechanism.assign_attrs(problem="red\x1b[31m"))
+    assert "prior: has invalid attributes" in reasons_of(
         mechanism.assign(prior=mechanism["prior"].assign_attrs(scale_factor=2.0))
     )
 
@@ -234,8 +236,10 @@ def test_factored_draws_ignore_later_changes(make) -> None:
 @pytest.mark.parametrize("program", [md.Optimal, md.programs.Minimax])
 def test_graphs_are_verified_at_any_multiple_of_their_lengths(program, multiplier: float) -> None:
     mechanism = md.solve(program(problem=ring(multiplier)))
-    found = md.verify(mechanism)
-    assert (found.certified, found.reasons, found.lower_bound_checked) == (True, [], True)
+    result = md.verify(mechanism)
+    assert result.certified
+    assert result.reasons == []
+    assert result.lower_bound_checked
 
 
 @pytest.mark.obligation("figures-recomputed")
@@ -246,43 +250,43 @@ def test_a_bound_above_the_objective_is_refused() -> None:
     forged = honest.assign(dual=shorter["dual"], multiplier=shorter["multiplier"])
     forged = forged.assign_attrs(lower_bound=shorter.attrs["lower_bound"])
     for times in (0.25, 0.5, 1.0, 2.0):
-        said = said_of(described(forged, "metric", multiplier=times))
-        assert "lower_bound: does not follow" in said
-        assert "which it should bound" in said
+        reasons = reasons_of(with_description(forged, "metric", multiplier=times))
+        assert "lower_bound: does not follow" in reasons
+        assert "which it should bound" in reasons
 
 
 @pytest.mark.obligation("figures-recomputed")
 def test_bound_above_loss_is_refused() -> None:
     mechanism = table()
-    said = said_of(mechanism.assign_attrs(lower_bound=1.001 * mechanism.attrs["expected_loss"]))
-    assert "which it should bound" in said
+    reasons = reasons_of(mechanism.assign_attrs(lower_bound=1.001 * mechanism.attrs["expected_loss"]))
+    assert "which it should bound" in reasons
 
 
 SCALES = [0.01, 0.0, -5.0, 3.0, math.nan, math.inf, 1 + 2.0**-52]
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("make", [table, normalised, lambda: minimax(2.0), lambda: factored(FACTORED_CASE)])
+@pytest.mark.parametrize("make", [table, normalised_mechanism, lambda: minimax(2.0), lambda: factored(FACTORED_CASE)])
 @pytest.mark.obligation("figures-recomputed")
 def test_a_scale_is_recomputed(make, scale: float) -> None:
     mechanism = make()
     times = scale / mechanism.attrs["scale"]
     effective = float(mechanism.attrs["ratio"]) * times
-    said = said_of(mechanism.assign_attrs(scale=scale, ratio=effective))
-    assert "scale: " in said
+    reasons = reasons_of(mechanism.assign_attrs(scale=scale, ratio=effective))
+    assert "scale: " in reasons
 
 
 @pytest.mark.obligation("claim-rebuilt")
 def test_the_metric_of_the_problem_is_rebuilt() -> None:
-    mechanism = normalised()
+    mechanism = normalised_mechanism()
     assert md.verify(mechanism).ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
     assert mechanism.attrs["scale"] > 1
-    other = described(mechanism, "problem_metric", epsilon=2.0)
-    assert "problem_metric: is not the metric" in said_of(other)
-    half = described(mechanism, "problem_metric", multiplier=0.5)
-    assert "scale: " in said_of(half)
-    kept = {name: value for name, value in mechanism.attrs.items() if name != "problem_metric"}
-    assert "scale: must be 1" in said_of(mechanism.drop_attrs(deep=False).assign_attrs(kept))
+    other = with_description(mechanism, "problem_metric", epsilon=2.0)
+    assert "problem_metric: is not the metric" in reasons_of(other)
+    half = with_description(mechanism, "problem_metric", multiplier=0.5)
+    assert "scale: " in reasons_of(half)
+    remaining = {name: value for name, value in mechanism.attrs.items() if name != "problem_metric"}
+    assert "scale: must be 1" in reasons_of(mechanism.drop_attrs(deep=False).assign_attrs(remaining))
 
 
 def test_unscaled_graph_lengths_are_rebuilt() -> None:
@@ -290,10 +294,10 @@ def test_unscaled_graph_lengths_are_rebuilt() -> None:
     assert mechanism.attrs["scale"] != 1
     assert md.verify(mechanism).ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
     longer = mechanism.assign(problem_length=mechanism["problem_length"] * 1.5)
-    assert "problem_length: does not give the lengths" in said_of(longer)
-    assert "problem_length: must be there" in said_of(mechanism.drop_vars("problem_length"))
-    astray = table().assign(problem_length=table()["edge_length"])
-    assert "problem_length: no metric of the problem lists" in said_of(astray)
+    assert "problem_length: does not give the lengths" in reasons_of(longer)
+    assert "problem_length: must be there" in reasons_of(mechanism.drop_vars("problem_length"))
+    misplaced = table().assign(problem_length=table()["edge_length"])
+    assert "problem_length: no metric of the problem lists" in reasons_of(misplaced)
 
 
 @pytest.mark.parametrize("schema", [TABLE_SCHEMA, FACTORS], ids=["table", "factors"])
@@ -302,10 +306,10 @@ def test_units_are_those_of_the_claim(schema: Schema) -> None:
     mechanism = sound(schema)
     for name in mechanism.coords:
         others = {key: mechanism[key].assign_attrs(units="km") for key in mechanism.coords if key[:-1] == name[:-1]}
-        assert re.search("in km, should be in cell|must share unit", said_of(mechanism.assign_coords(others)))
-        assert f"{name[:-1]}x: must have axes" in said_of(mechanism.assign_coords({name: others[name]}))
+        assert re.search("in km, should be in cell|must share unit", reasons_of(mechanism.assign_coords(others)))
+        assert f"{name[:-1]}x: must have axes" in reasons_of(mechanism.assign_coords({name: others[name]}))
     for name in ("prior", "level", "dual") if "dual" in mechanism else ("prior", "level"):
-        assert f"{name}: in km" in said_of(mechanism.assign({name: mechanism[name].assign_attrs(units="km")}))
+        assert f"{name}: in km" in reasons_of(mechanism.assign({name: mechanism[name].assign_attrs(units="km")}))
 
 
 CORNER = md.Domain.grid((2, 3), cell=1.0, unit="km")
@@ -319,7 +323,7 @@ ANSWERS = {  # reports of a table over `CORNER`, and the cells that they are
 
 
 @cache
-def answering(name: str) -> xr.Dataset:
+def mechanism_answering(name: str) -> xr.Dataset:
     points, unit, _ = ANSWERS[name]
     reports = md.Domain.points_at(points, unit=unit)
     loss = md.losses.TableLoss(values=np.random.default_rng(0).random((6, reports.size)))
@@ -329,11 +333,11 @@ def answering(name: str) -> xr.Dataset:
 
 @pytest.mark.parametrize("name", ANSWERS)
 def test_reports_at_cells_are_recognised(name: str) -> None:
-    """Only such reports have a radius around them, and only they are said in the unit of the secrets."""
-    mechanism, (points, unit, cells) = answering(name), ANSWERS[name]
+    """Only such reports have a radius around them, in the unit of the secrets."""
+    mechanism, (points, unit, cells) = mechanism_answering(name), ANSWERS[name]
     stored = MechanismFile.read(mechanism)
-    found = stored.report_cells
-    assert (found if found is None else found.tolist()) == cells
+    result = stored.report_cells
+    assert (result if result is None else result.tolist()) == cells
     assert (stored.report_unit, stored.problem.reports.unit) == (unit, unit)
     assert (stored.problem.reports is stored.domain) == (name == "the cells")
     assert np.array_equal(stored.problem.reports.points, points)
@@ -343,28 +347,28 @@ def test_reports_at_cells_are_recognised(name: str) -> None:
 
 
 def test_reports_are_in_a_unit_as_it_is_written() -> None:
-    mechanism = answering("points in metres")
+    mechanism = mechanism_answering("points in metres")
     spelled = {f"report_{a}": mechanism[f"report_{a}"].assign_attrs(units="metre") for a in "xy"}
-    assert "report_x: in metre, should be in m" in said_of(mechanism.assign_coords(spelled))
+    assert "report_x: in metre, should be in m" in reasons_of(mechanism.assign_coords(spelled))
 
 
 def test_statements_beside_the_claim_are_compared() -> None:
-    """The sentence of cost, coordinates that are no numbers, edges that a graph must list, lengths, units, knobs."""
-    assert "cost: the stored sentence" in said_of(table().assign_attrs(cost="one report; more are free"))
+    """The sentence of cost, invalid coordinates, missing edges of a graph, lengths, units, problem parameters."""
+    assert "cost: the stored sentence" in reasons_of(table().assign_attrs(cost="one report; more are free"))
     nowhere = table()["secret_x"].copy(data=np.where(np.arange(16) == 3, np.nan, table()["secret_x"].values))
-    assert said_of(table().assign_coords(secret_x=nowhere)).startswith("secret_x: must be finite")
+    assert reasons_of(table().assign_coords(secret_x=nowhere)).startswith("secret_x: must be finite")
     unlisted = factored("ring road").drop_vars(["claim_tail", "claim_head", "claim_length"])
-    assert "must list the edges of a graph" in said_of(unlisted)
+    assert "must list the edges of a graph" in reasons_of(unlisted)
     mechanism = baselines.exponential(ring())
     for wrong in (-0.1, math.inf, math.nan):
         lengths = mechanism["edge_length"].copy(data=[wrong, 0.5, 0.7, 0.9, 1.1])
-        assert "edge_length: must be finite and not negative" in said_of(mechanism.assign(edge_length=lengths))
-    metres = described(answering("the cells"), "metric", unit="m")
-    assert "unit: the file contradicts itself" in said_of(metres)
+        assert "edge_length: must be finite and not negative" in reasons_of(mechanism.assign(edge_length=lengths))
+    metres = with_description(mechanism_answering("the cells"), "metric", unit="m")
+    assert "unit: the file contradicts itself" in reasons_of(metres)
     with pytest.raises(VerificationError, match="is in another unit than the places"):
         _ = MechanismFile.read(rewritten(metres)).problem
-    assert "not a complete file (KeyError" in said_of(table().assign_attrs(objective=0.0))
-    assert "parameters: must hold" in said_of(table().assign_attrs(parameters="{}"))
+    assert "not a complete file (KeyError" in reasons_of(table().assign_attrs(objective=0.0))
+    assert "parameters: must hold" in reasons_of(table().assign_attrs(parameters="{}"))
 
 
 def test_tight_ratio_is_reported_as_one() -> None:
@@ -378,9 +382,9 @@ def test_tight_ratio_is_reported_as_one() -> None:
         mass = np.array([[ROW_SUM - low, low], [low, ROW_SUM - low]], np.uint64)
         above += math.log((ROW_SUM - low) / low) / epsilon > 1
         pair = md.DesignProblem(md.Domain.nodes(2), md.Discrete(epsilon), [0.5, 0.5], md.losses.ZeroOne())
-        made = build_dataset(pair, mass, program="test")
-        assert made.attrs["ratio"] <= 1
-        assert md.verify(made).certified
+        built = build_dataset(pair, mass, program="test")
+        assert built.attrs["ratio"] <= 1
+        assert md.verify(built).certified
     assert above > 0
 
 
@@ -390,8 +394,8 @@ def test_a_file_says_source_where_no_version_is_installed(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(metadata, "version", missing)
     versions.cache_clear()
-    made = baselines.constant(ring())
-    assert set(json.loads(made.attrs["versions"]).values()) == {"source"}
+    built = baselines.constant(ring())
+    assert set(json.loads(built.attrs["versions"]).values()) == {"source"}
     versions.cache_clear()
 
 
@@ -410,9 +414,9 @@ def test_factored_place_figures_are_recomputed() -> None:
     for name in ("remap", "excess", "ring"):
         values = mechanism[name].values.copy()
         values[0] = values[0] + 1
-        assert f"{name}: differs" in said_of(mechanism.assign({name: (mechanism[name].dims, values)}))
+        assert f"{name}: differs" in reasons_of(mechanism.assign({name: (mechanism[name].dims, values)}))
     distance = md.solve(md.EikonalWeights(problem=CASES["eikonal, masked"]()), method="factored")
-    assert "remapped_loss: " in said_of(distance.assign_attrs(remapped_loss=0.1))
+    assert "remapped_loss: " in reasons_of(distance.assign_attrs(remapped_loss=0.1))
 
 
 @pytest.mark.parametrize("times", [1 + 4.9e-12, 0.7, 1 / 3, 1.0000000000000002, 1e-5])
@@ -428,11 +432,11 @@ def test_a_multiplier_is_printed_in_full(times: float) -> None:
 
 @pytest.mark.obligation("printed-claim")
 def test_a_sentence_of_twelve_digits_is_refused() -> None:
-    mechanism = normalised()
+    mechanism = normalised_mechanism()
     exact = repr(float(mechanism.attrs["scale"]))
     short = mechanism.attrs["claim"].replace(exact, f"{mechanism.attrs['scale']:.12g}")
     assert short != mechanism.attrs["claim"]
-    assert "claim: " in said_of(mechanism.assign_attrs(claim=short))
+    assert "claim: " in reasons_of(mechanism.assign_attrs(claim=short))
 
 
 @pytest.mark.parametrize(
@@ -442,7 +446,7 @@ def test_a_sentence_of_twelve_digits_is_refused() -> None:
 )
 def test_descriptions_are_read_strictly(text: str) -> None:
     for name in ("metric", "domain", "parameters"):
-        assert said_of(table().assign_attrs({name: text})).startswith(f"{name}: ")
+        assert reasons_of(table().assign_attrs({name: text})).startswith(f"{name}: ")
 
 
 def test_missing_file_is_refused() -> None:
@@ -458,17 +462,17 @@ def test_an_infinite_figure_agrees_with_nothing() -> None:
     problem = md.DesignProblem(domain=domain, metric=md.Discrete(epsilon=1.0), prior=[0.5, 0.5], loss=loss)
     with np.errstate(over="ignore"):
         mechanism = baselines.exponential(problem)
-    assert "expected_loss: " in said_of(mechanism.assign_attrs(expected_loss=0.25))
+    assert "expected_loss: " in reasons_of(mechanism.assign_attrs(expected_loss=0.25))
 
 
 @pytest.mark.parametrize("scale", [1e-160, 1e-200])
 def test_distances_of_close_places_are_accurate(scale: float) -> None:
     """Against fractions: squares of these coordinates are below the normal range of doubles."""
     points = scale * np.array([[1.0, 2.0], [3.0, 7.0], [5.0, 1.0]])
-    found = md.Domain.points_at(points, unit="km").euclidean_to(md.Domain.points_at(points, unit="km"))
+    result = md.Domain.points_at(points, unit="km").euclidean_to(md.Domain.points_at(points, unit="km"))
     a, b = ([Fraction(x) for x in point] for point in points[:2].tolist())
     square = sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
-    assert abs(Fraction(found[0, 1]) ** 2 / square - 1) < Fraction(1, 10**14)
+    assert abs(Fraction(result[0, 1]) ** 2 / square - 1) < Fraction(1, 10**14)
 
 
 def test_zero_one_loss_counts_close_reports_as_wrong() -> None:

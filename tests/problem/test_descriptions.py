@@ -76,16 +76,16 @@ def test_products_of_numbers_in_range_keep_their_digits():
     assert 2.0**-1074 / SMALLEST < 2.0**-110
 
 
-@pytest.mark.parametrize("as_given", [str, str.encode])
-def test_json_comes_back_as_it_says(as_given):
-    assert read_json(as_given('{"a": [1, 2.5, {"a": null}], "b": {"a": true}}')) == {
+@pytest.mark.parametrize("convert", [str, str.encode])
+def test_json_comes_back_as_it_says(convert):
+    assert read_json(convert('{"a": [1, 2.5, {"a": null}], "b": {"a": true}}')) == {
         "a": [1, 2.5, {"a": None}],
         "b": {"a": True},
     }
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ('{"a": 1, "a": 1}', "^a is repeated"),
         ('[{"b": {"a": 1, "\\u0061": 2}}]', "^a is repeated"),
@@ -97,10 +97,10 @@ def test_json_comes_back_as_it_says(as_given):
     ],
 )
 @pytest.mark.obligation("descriptions")
-def test_json_with_two_meanings_or_none_is_refused(text, said):
-    with pytest.raises(ValueError, match=said):
+def test_json_with_two_meanings_or_none_is_refused(text, message):
+    with pytest.raises(ValueError, match=message):
         read_json(text)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         read_json(text.encode())
 
 

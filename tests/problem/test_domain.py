@@ -180,15 +180,15 @@ def test_points_keep_their_plane_and_nodes_have_none():
 @pytest.mark.parametrize("case", HOSTILE)
 @pytest.mark.obligation("descriptions")
 def test_invalid_domain_description_is_refused_early(case, monkeypatch):
-    """Arrays as large as those that the shapes ask for cannot be made; smaller ones are watched."""
+    """No array is allocated before the refusal: np.zeros records its calls."""
     change, field = HOSTILE[case]
     described = json.loads(PLACED.describe_json()) | change
     described = {name: value for name, value in described.items() if value is not MISSING}
-    made = []
-    monkeypatch.setattr(np, "zeros", lambda *given: made.append(given))
+    allocated = []
+    monkeypatch.setattr(np, "zeros", lambda *shape: allocated.append(shape))
     with pytest.raises(InputError) as caught:
         Domain.from_description(described, PLACED.points)
-    assert (caught.value.field, made) == (field, [])
+    assert (caught.value.field, allocated) == (field, [])
     assert caught.value.exit_code == 2
 
 

@@ -1,4 +1,4 @@
-"""Values are equal where their fields are, as they are positional where one order is obvious."""
+"""Objects are equal if their fields are; arguments with an obvious order may be positional."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_one_entry_of_an_array_makes_a_difference():
     assert problems[0] != problems[1]
 
 
-def test_positions_are_what_names_are():
+def test_positional_arguments_equal_named_ones():
     domain = md.Domain.grid((8, 6), 0.5)
     assert domain == md.Domain.grid(shape=(8, 6), cell=0.5, unit="1")
     metric, prior, loss = md.Euclidean(1.5), md.priors.uniform(domain), md.losses.SquaredDistance()

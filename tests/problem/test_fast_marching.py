@@ -37,7 +37,7 @@ def raw_march(level, source, start):
     return np.asarray(skfmm.travel_time(phi.reshape(SIDE, SIDE), speed, dx=1.0, order=2)).ravel()
 
 
-def beside(source):
+def neighbours_of(source):
     return np.abs(GRID.points - GRID.points[source]).sum(axis=1) == 1
 
 
@@ -56,10 +56,10 @@ def test_fast_marching_approximates_graph_distance(source, level, close):
 
 @pytest.mark.parametrize("source", [22, 118, 200])
 def test_march_from_a_single_cell_collapses(source):
-    near = beside(source)
+    neighbours = neighbours_of(source)
     distances = Eikonal(level=HILL, stencil=16).distances(GRID)[source]
-    assert (raw_march(HILL, source, 0.0)[near] / distances[near]).min() < COLLAPSE
-    np.testing.assert_allclose(fast_marching(GRID, HILL, source)[near], distances[near], rtol=LIPSCHITZ)
+    assert (raw_march(HILL, source, 0.0)[neighbours] / distances[neighbours]).min() < COLLAPSE
+    np.testing.assert_allclose(fast_marching(GRID, HILL, source)[neighbours], distances[neighbours], rtol=LIPSCHITZ)
 
 
 @pytest.mark.parametrize("source", SOURCES)
@@ -67,19 +67,19 @@ def test_marched_fields_are_too_steep_and_minorants_are_not(source):
     field = fast_marching(GRID, HILL, source)
     assert max_log_ratio(raw_march(HILL, source, 0.0)) > OVERSHOOT
     assert max_log_ratio(field) > OVERSHOOT
-    below = lipschitz_minorant(field, EDGES)
-    assert max_log_ratio(below) <= 1 + LIPSCHITZ
-    assert below[source] == 0
-    assert (below <= field).all()
+    minorant = lipschitz_minorant(field, EDGES)
+    assert max_log_ratio(minorant) <= 1 + LIPSCHITZ
+    assert minorant[source] == 0
+    assert (minorant <= field).all()
 
 
 def test_a_signed_start_flattens_the_peak():
     source = 112
     signed, ours = raw_march(FLAT, source, -1.0), fast_marching(GRID, FLAT, source)
-    near = beside(source)
+    neighbours = neighbours_of(source)
     assert signed[source] > 0.1
-    assert (signed[near] - signed[source]).max() < 0.2
-    np.testing.assert_allclose(ours[near] - ours[source], 1.0, rtol=LIPSCHITZ)
+    assert (signed[neighbours] - signed[source]).max() < 0.2
+    np.testing.assert_allclose(ours[neighbours] - ours[source], 1.0, rtol=LIPSCHITZ)
 
 
 def test_kernel_columns_are_minorants():

@@ -21,10 +21,10 @@ SHAPES = [(9,), (1, 6), (4, 5), (6, 3), (3, 3, 2), (2, 4, 3)]
 
 
 def pair_set(pairs):
-    listed = list(zip(*(end.tolist() for end in pairs), strict=True))
-    assert len(set(listed)) == len(listed)
-    assert all(tail < head for tail, head in listed)
-    return set(listed)
+    pair_list = list(zip(*(end.tolist() for end in pairs), strict=True))
+    assert len(set(pair_list)) == len(pair_list)
+    assert all(tail < head for tail, head in pair_list)
+    return set(pair_list)
 
 
 def random_grid(shape, seed, share=0.6):
@@ -95,19 +95,19 @@ def test_sparse_lattice_costs_only_its_pairs():
 def longest_detour(domain, epsilon):
     """Largest exact ratio of a shortest path over the listed lengths to epsilon times the distance, to 2^-200."""
     edges = Euclidean(epsilon=epsilon, unit="m").edges(domain)
-    away = [[None] * domain.size for _ in range(domain.size)]
+    shortest = [[None] * domain.size for _ in range(domain.size)]
     for tail, head, length in zip(edges.tail, edges.head, edges.length.tolist(), strict=True):
-        away[tail][head] = away[head][tail] = Fraction(length)
+        shortest[tail][head] = shortest[head][tail] = Fraction(length)
     for through, one, other in itertools.product(range(domain.size), repeat=3):
-        parts = away[one][through], away[through][other]
-        if one < other and None not in parts and (away[one][other] is None or sum(parts) < away[one][other]):
-            away[one][other] = away[other][one] = sum(parts)
+        parts = shortest[one][through], shortest[through][other]
+        if one < other and None not in parts and (shortest[one][other] is None or sum(parts) < shortest[one][other]):
+            shortest[one][other] = shortest[other][one] = sum(parts)
     worst = Fraction(0)
     for one, other in itertools.combinations(range(domain.size), 2):
         ends = zip(domain.points[one].tolist(), domain.points[other].tolist(), strict=True)
         square = sum((Fraction(a) - Fraction(b)) ** 2 for a, b in ends) * Fraction(epsilon) ** 2
         root = Fraction(math.isqrt(square.numerator * square.denominator << 400), square.denominator << 200)
-        worst = max(worst, away[one][other] / root)
+        worst = max(worst, shortest[one][other] / root)
     return worst
 
 
@@ -179,16 +179,16 @@ FITTING = [
 ]
 
 
-def apart(domain, stencil):
+def stencil_neighbours(domain, stencil):
     """Pairs of places that a step of the stencil joins, masked cells or not."""
     steps = np.sort(np.abs(domain.index[:, None] - domain.index[None, :]), axis=2)
     pairs = itertools.combinations(range(domain.size), 2)
     return {(u, v) for u, v in pairs if tuple(steps[u, v].tolist()) in STEPS[stencil]}
 
 
-def crossed(start, end):
+def crossed_cells(start, end):
     """Cells whose interior the segment between two cell centres meets, in the order it meets them; in fractions."""
-    found = []
+    cells = []
     for cell in itertools.product(*(range(min(a, b), max(a, b) + 1) for a, b in zip(start, end, strict=True))):
         enter, leave = Fraction(0), Fraction(1)
         for a, b, c in zip(start, end, cell, strict=True):
@@ -197,13 +197,13 @@ def crossed(start, end):
             moments = sorted(Fraction(2 * (c - a) + side, 2 * (b - a)) for side in (-1, 1))
             enter, leave = max(enter, moments[0]), min(leave, moments[1])
         if enter < leave:
-            found.append((enter, cell))
-    return [cell for _, cell in sorted(found)]
+            cells.append((enter, cell))
+    return [cell for _, cell in sorted(cells)]
 
 
-def clear(domain, tail, head):
-    """Whether the crossed cells are in the domain and each is joined to the next by faces, within their own block."""
-    cells = crossed(domain.index[tail].tolist(), domain.index[head].tolist())
+def is_clear(domain, tail, head):
+    """True if the crossed cells are in the domain and each is joined to the next by faces, within their block."""
+    cells = crossed_cells(domain.index[tail].tolist(), domain.index[head].tolist())
     inside = domain.lookup >= 0
     for here, there in itertools.pairwise(cells):
         low = np.minimum(here, there)
@@ -218,7 +218,7 @@ def clear(domain, tail, head):
 @pytest.mark.parametrize(("shape", "stencil"), FITTING)
 def test_stencils_join_exactly_their_displacements(shape, stencil):
     domain = Domain.grid(shape, cell=1.0, unit="m")
-    assert pair_set(lattice.stencil_pairs(domain, stencil)) == apart(domain, stencil)
+    assert pair_set(lattice.stencil_pairs(domain, stencil)) == stencil_neighbours(domain, stencil)
 
 
 @pytest.mark.parametrize("stencil", STEPS)
@@ -231,12 +231,12 @@ def test_inner_cell_has_all_stencil_neighbours(stencil):
 @pytest.mark.parametrize(("shape", "stencil"), [((6, 7), s) for s in PLANE] + [((4, 3, 3), s) for s in SPACE])
 def test_steps_through_masked_cells_are_omitted(shape, stencil, seed):
     domain = random_grid(shape, seed, share=0.5 + 0.05 * seed)
-    wanted = {pair for pair in apart(domain, stencil) if clear(domain, *pair)}
+    wanted = {pair for pair in stencil_neighbours(domain, stencil) if is_clear(domain, *pair)}
     assert pair_set(lattice.stencil_pairs(domain, stencil)) == wanted
-    assert stencil in (4, 6) or wanted < apart(domain, stencil)
+    assert stencil in (4, 6) or wanted < stencil_neighbours(domain, stencil)
 
 
-def turned(block):
+def orientations(block):
     """The block in all orientations, each once."""
     ways = itertools.product(
         itertools.permutations(range(block.ndim)), itertools.product((False, True), repeat=block.ndim)
@@ -277,7 +277,7 @@ def test_steps_through_masked_cells_by_hand(end, present, joined):
     for cell in present:
         kind[cell] = 1
     kind.flat[0] = kind[end] = 2
-    for block in turned(kind):
+    for block in orientations(kind):
         domain = Domain.grid(block.shape, cell=1.0, unit="m", mask=block > 0)
         ends = tuple(np.flatnonzero(block[block > 0] == 2).tolist())
         assert (ends in pair_set(lattice.stencil_pairs(domain, 64 if len(end) == 2 else 26))) is joined
@@ -286,10 +286,10 @@ def test_steps_through_masked_cells_by_hand(end, present, joined):
 def test_pairs_come_in_file_order():
     domain = Domain.grid((5, 4), cell=1.0, unit="m")
     tail, head = lattice.stencil_pairs(domain, 16)
-    found = [tuple(step) for step in (domain.index[head] - domain.index[tail]).tolist()]
+    steps_in_order = [tuple(step) for step in (domain.index[head] - domain.index[tail]).tolist()]
     steps = [(1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (1, 2), (2, -1), (1, -2)]
-    assert [step for step, _ in itertools.groupby(found)] == steps
-    for _, block in itertools.groupby(range(len(tail)), key=found.__getitem__):
+    assert [step for step, _ in itertools.groupby(steps_in_order)] == steps
+    for _, block in itertools.groupby(range(len(tail)), key=steps_in_order.__getitem__):
         assert (np.diff(tail[list(block)]) > 0).all()
 
 
@@ -325,7 +325,7 @@ def test_on_a_line_neighbours_are_adjacent_cells(stencil):
         (Domain.nodes(4), 4, "domain", "needs a grid"),
     ],
 )
-def test_stencils_refuse_what_they_do_not_fit(domain, stencil, field, message):
+def test_unfitting_stencils_are_refused(domain, stencil, field, message):
     with pytest.raises(InputError, match=message) as caught:
         lattice.stencil_pairs(domain, stencil)
     assert caught.value.field == field

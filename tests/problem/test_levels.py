@@ -40,7 +40,7 @@ KINDS = {
 }
 
 
-# From where to where a segment runs along a third axis; None: there is none.
+# Ends of a segment along a third axis; None: the map has two axes.
 DEPTHS = {
     "flat map": None,
     "upwards": lambda z, r: (z[0] - 0.2 * r, z[-1] + 0.1),
@@ -66,13 +66,13 @@ def _anywhere(x, y, r):
     return tuple(rng.uniform(a[0] - 0.2 * (a[-1] - a[0]), a[-1] + 0.2 * (a[-1] - a[0])) for a in (x, y))
 
 
-def _hats(nodes, at):
+def _hats(nodes, position):
     """By node, the weight in [0, 1] of its value at a place; only those that are not 0."""
     if len(nodes) == 1:
         return {0: Fraction(1)}
-    at = min(max(at, nodes[0]), nodes[-1])
-    left = max(k for k in range(len(nodes) - 1) if nodes[k] <= at)
-    share = (at - nodes[left]) / (nodes[left + 1] - nodes[left])
+    position = min(max(position, nodes[0]), nodes[-1])
+    left = max(k for k in range(len(nodes) - 1) if nodes[k] <= position)
+    share = (position - nodes[left]) / (nodes[left + 1] - nodes[left])
     return {left: 1 - share, left + 1: share}
 
 
@@ -129,8 +129,8 @@ def test_line_integrals_are_the_exact_ones_rounded_down(depth, kind, axes):
         nodes, start, end = segment(kind, depth, axes, np.random.default_rng(seed).uniform(0.05, 0.95))
         level = random_level(nodes, seed)
         exact = exact_length(level.raster, start, end)
-        found = Fraction(float(lengths(level, start, end)[0]))
-        assert 0 <= exact - found <= DEFECT * exact
+        computed_length = Fraction(float(lengths(level, start, end)[0]))
+        assert 0 <= exact - computed_length <= DEFECT * exact
 
 
 @pytest.mark.parametrize("ratio", few_by_default([1e5, 1e7, 1e9], 1e9))
@@ -143,8 +143,8 @@ def test_line_integrals_round_down_for_any_levels(count, axes, ratio):
     for seed in range(5):
         level = random_level(nodes, seed, ratio)
         start, end = (np.array([rng.uniform(a[0], a[-1]) for a in nodes]) for _ in range(2))
-        found = Fraction(float(lengths(level, start, end)[0]))
-        assert 0 < found <= exact_length(level.raster, start, end)
+        computed_length = Fraction(float(lengths(level, start, end)[0]))
+        assert 0 < computed_length <= exact_length(level.raster, start, end)
 
 
 @pytest.mark.parametrize("ratio", [100.0, 500.0, 9900.0])
@@ -198,28 +198,28 @@ def _wild_place(nodes, rng):
     ][rng.integers(0, 6)]
 
 
-@pytest.mark.parametrize(("tried", "least"), few_by_default([(50, 2), (400, 40)], (50, 2)))
+@pytest.mark.parametrize(("attempts", "minimum"), few_by_default([(50, 2), (400, 40)], (50, 2)))
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.obligation("lengths-rounded-down")
-def test_wild_maps_are_rounded_down_or_refused(count, tried, least):
+def test_wild_maps_are_rounded_down_or_refused(count, attempts, minimum):
     """Segments along, across and beside node lines; where nodes are an ulp apart, plain sums reach twice the length."""
     rng = np.random.default_rng(count)
-    taken = refused = 0
-    for _ in range(tried):
+    computed = refused = 0
+    for _ in range(attempts):
         nodes = [_wild_nodes(rng) for _ in range(count)] + [np.zeros(1)] * (count == 1)
         level = _wild_level(nodes, rng)
         start = [_wild_place(axis, rng) for axis in nodes[:count]]
         end = [at if rng.random() < 0.3 else _wild_place(axis, rng) for at, axis in zip(start, nodes, strict=False)]
         try:
-            found = lengths(level, start, end)[0]
+            computed_length = lengths(level, start, end)[0]
         except InputError:
             refused += 1
             continue
         exact = exact_length(level.raster, start + [0.0] * (2 - count), end + [0.0] * (2 - count))
-        assert Fraction(float(found)) <= exact
-        assert found > 0 or exact == 0
-        taken += 1
-    assert min(taken, refused) > least
+        assert Fraction(float(computed_length)) <= exact
+        assert computed_length > 0 or exact == 0
+        computed += 1
+    assert min(computed, refused) > minimum
 
 
 def test_nodes_an_ulp_apart_are_refused():
@@ -237,11 +237,11 @@ def test_long_segments_are_rounded_down_more():
     nodes = np.linspace(0.1, 700.3, 2001)
     values = np.random.default_rng(0).uniform(1, 2, (2001, 1))
     level = PrivacyLevel(raster=Raster(x=nodes, y=np.zeros(1), values=values))
-    found = Fraction(float(lengths(level, [-0.75], [701.0])[0]))
+    computed_length = Fraction(float(lengths(level, [-0.75], [701.0])[0]))
     x, eps = ([Fraction(a) for a in array.ravel().tolist()] for array in (nodes, values))
     exact = sum((b - a) * (low + high) / 2 for (a, b), (low, high) in zip(pairwise(x), pairwise(eps), strict=True))
     exact += (x[0] + Fraction(3, 4)) * eps[0] + (701 - x[-1]) * eps[-1]
-    assert DEFECT < 1 - found / exact < Fraction(1, 2**38)
+    assert DEFECT < 1 - computed_length / exact < Fraction(1, 2**38)
 
 
 def test_lengths_below_double_range_become_zero():
@@ -249,8 +249,8 @@ def test_lengths_below_double_range_become_zero():
     assert lengths(level, [0.0], [1e-100]).tolist() == [0.0]
     assert lengths(PrivacyLevel.constant(1e200), [0.0, 0.0], [1e-150, 1e-150]).tolist() == [0.0]
     exact = Fraction(1e-200) * Fraction(1e-80)
-    found = Fraction(float(lengths(level, [0.0], [1e-80])[0]))
-    assert 0 <= exact - found <= DEFECT * exact
+    computed_length = Fraction(float(lengths(level, [0.0], [1e-80])[0]))
+    assert 0 <= exact - computed_length <= DEFECT * exact
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -314,11 +314,11 @@ def test_constant_affine_and_from_values_agree(shape):
     axes = [o + h * (np.arange(k) + 0.5) for o, h, k in zip(origin, cell, shape, strict=True)]
     axes += [np.zeros(1)] * (2 - len(axes))
     density = values.reshape([len(nodes) for nodes in axes]) - 0.5
-    given = PrivacyLevel.from_values(domain, values)
+    from_values = PrivacyLevel.from_values(domain, values)
     affine = PrivacyLevel.affine(Raster(**dict(zip("xyz", axes, strict=False)), values=density), slope=1, floor=0.5)
-    np.testing.assert_allclose(given.at(domain.points), values.ravel(), rtol=1e-15)
+    np.testing.assert_allclose(from_values.at(domain.points), values.ravel(), rtol=1e-15)
     start, end = domain.points[:-1], domain.points[1:]
-    np.testing.assert_allclose(lengths(given, start, end), lengths(affine, start, end), rtol=ROUNDING)
+    np.testing.assert_allclose(lengths(from_values, start, end), lengths(affine, start, end), rtol=ROUNDING)
     flat = PrivacyLevel.from_values(domain, np.full(shape, 0.7))
     constant = lengths(PrivacyLevel.constant(0.7, "m"), start, end)
     np.testing.assert_allclose(lengths(flat, start, end), constant, rtol=ROUNDING)

@@ -65,7 +65,7 @@ def domain_of(name):
     return SPACE if name.startswith("space") else DOMAIN
 
 
-def rebuilt(metric):
+def restore(metric):
     return metric_from_description(json.loads(json.dumps(metric.describe())))
 
 
@@ -109,7 +109,7 @@ def test_euclidean_length_never_exceeds_claim(cell):
     """Subnormal squares round up, at 1e-162 to 1.4 times the claim: every length is sound or refused."""
     domain = Domain.grid((3, 3), cell=(cell, 3 * cell), unit="m")
     points = [[Fraction(c) for c in place] for place in domain.points.tolist()]
-    kept = 0
+    positive_lengths = 0
     for epsilon, scale in product(LEVELS, [0.0, 5e-324, 1e-300, 0.9, 1.0, 1e300]):
         try:
             edges = Euclidean(epsilon=epsilon, unit="m", scale=scale).edges(domain)
@@ -120,8 +120,8 @@ def test_euclidean_length_never_exceeds_claim(cell):
             square *= (Fraction(epsilon) * Fraction(scale)) ** 2
             assert Fraction(length) ** 2 <= square
             assert Fraction(length) ** 2 >= square * (1 - DEFECT) ** 2 or length == 0
-        kept += edges.length.all()
-    assert kept >= (0 if cell < 1e-144 else 5)
+        positive_lengths += edges.length.all()
+    assert positive_lengths >= (0 if cell < 1e-144 else 5)
 
 
 @pytest.mark.parametrize("scale", [5e-324, 1e-310, 1e-300, 1e-10, 1 / 3, 1.0, 1e10, 1e300])
@@ -135,12 +135,12 @@ def test_products_of_given_lengths_are_rounded_down(base, scale):
     discrete = Discrete(epsilon=base, scale=scale)
     for metric in (graph, *streets, discrete, 0.7 * (0.9 * graph)):
         try:
-            found = metric.edges(Domain.nodes(3)).length.tolist()
+            scaled_lengths = metric.edges(Domain.nodes(3)).length.tolist()
         except InputError:
             continue
-        given = [base] * 3 if metric is discrete else length
+        plain_lengths = [base] * 3 if metric is discrete else length
         factor = Fraction(metric.scale) * Fraction(getattr(metric, "epsilon", 1.0) if metric in streets else 1)
-        for plain, one in zip(given, found, strict=True):
+        for plain, one in zip(plain_lengths, scaled_lengths, strict=True):
             exact = factor * Fraction(plain)
             assert Fraction(one) <= exact
             assert one == 0 or Fraction(one) >= exact * (1 - DEFECT)
@@ -199,9 +199,9 @@ def test_a_scale_multiplies_every_length_and_rounds_down(name):
 @pytest.mark.parametrize("name", METRICS)
 def test_a_described_metric_comes_back_to_the_bit(name, scale):
     scaled, domain = scale * METRICS[name], domain_of(name)
-    assert same_bits(rebuilt(scaled).edges(domain), scaled.edges(domain))
-    assert rebuilt(scaled).claim(domain) == scaled.claim(domain)
-    assert rebuilt(scaled).describe() == scaled.describe()
+    assert same_bits(restore(scaled).edges(domain), scaled.edges(domain))
+    assert restore(scaled).claim(domain) == scaled.claim(domain)
+    assert restore(scaled).describe() == scaled.describe()
 
 
 def test_a_third_axis_is_described_where_the_map_has_one():
@@ -213,12 +213,12 @@ def test_a_third_axis_is_described_where_the_map_has_one():
 
 def test_a_graph_is_its_edges_and_other_kinds_are_unknown():
     graph = 0.5 * Graph(tail=[0], head=[1], length=[1.0])
-    listed = graph.edges(Domain.nodes(2))
-    again = metric_from_description(graph.describe(), listed)
+    edges = graph.edges(Domain.nodes(2))
+    again = metric_from_description(graph.describe(), edges)
     assert (again.kind, again.scale) == ("graph", 1.0)
-    assert same_bits(again.edges(Domain.nodes(2)), listed)
+    assert same_bits(again.edges(Domain.nodes(2)), edges)
     with pytest.raises(InputError, match="parts"):
-        rebuilt(graph).edges(Domain.nodes(2))
+        restore(graph).edges(Domain.nodes(2))
     with pytest.raises(InputError, match="unknown metric") as caught:
         metric_from_description({"kind": "taxicab", "multiplier": 1})
     assert caught.value.field == "metric"
@@ -226,7 +226,7 @@ def test_a_graph_is_its_edges_and_other_kinds_are_unknown():
 
 @pytest.mark.parametrize("metric", [STREETS, Discrete(epsilon=2), Euclidean(epsilon=2, unit="m"), 3 * STREETS])
 def test_whole_numbers_and_lists_come_back(metric):
-    assert rebuilt(metric).describe() == metric.describe()
+    assert restore(metric).describe() == metric.describe()
     assert metric.level_at(DOMAIN) is None or metric.level_at(DOMAIN).dtype == np.float64
 
 
@@ -238,9 +238,9 @@ DESCRIBED = {
     "eikonal": METRICS["eikonal 8"].describe(),
     "deep": METRICS["space, eikonal 26"].describe(),
 }
-NO_NUMBERS = [True, None, "1", [1.0], {}, float("nan"), float("inf"), -float("inf"), 10**400, 2**53 + 1]
-NO_WHOLES = [True, None, "8", 8.0, [8], 10**30, -1]
-NO_LISTS = [
+INVALID_NUMBERS = [True, None, "1", [1.0], {}, float("nan"), float("inf"), -float("inf"), 10**400, 2**53 + 1]
+INVALID_INTEGERS = [True, None, "8", 8.0, [8], 10**30, -1]
+INVALID_LISTS = [
     None,
     1.0,
     "1.0",
@@ -265,13 +265,13 @@ HOSTILE = [
             ("streets", "multiplier"),
             ("eikonal", "multiplier"),
         )
-        for bad in NO_NUMBERS
+        for bad in INVALID_NUMBERS
     ),
     *((kind, {"multiplier": -1.0}, "multiplier") for kind in DESCRIBED),
     *((kind, {"epsilon": bad}, "epsilon") for kind in ("discrete", "euclidean", "streets") for bad in (0, 0.0, -1.0)),
-    *(("eikonal", {"stencil": bad}, "stencil") for bad in NO_WHOLES),
+    *(("eikonal", {"stencil": bad}, "stencil") for bad in INVALID_INTEGERS),
     *((kind, {"unit": bad}, "unit") for kind in ("euclidean", "streets") for bad in (None, 1, ["m"], "parsec")),
-    *(("streets", {"length": bad}, "length") for bad in NO_LISTS),
+    *(("streets", {"length": bad}, "length") for bad in INVALID_LISTS),
     *(
         ("streets", {end: [*bad, 1]}, end)
         for end in ("tail", "head")
@@ -291,7 +291,7 @@ HOSTILE = [
     *(
         (kind, {"level": {name: bad}}, name)
         for kind, name in (("eikonal", "x"), ("eikonal", "y"), ("deep", "z"))
-        for bad in NO_LISTS
+        for bad in INVALID_LISTS
     ),
     *(
         ("eikonal", {"level": {"eps": bad}}, "eps")
@@ -319,7 +319,7 @@ HOSTILE = [
     *((kind, {"factor": 2.0}, "metric") for kind in DESCRIBED),
     *((kind, {"multiplier": MISSING}, "metric") for kind in DESCRIBED),
     *((kind, {"kind": bad}, "metric") for kind in DESCRIBED for bad in ("taxicab", None, 1, ["graph"], MISSING)),
-]  # what is described, what is changed, the field that the error names
+]  # the metric, the change of its description, and the field that the error names
 
 
 @pytest.mark.parametrize(("kind", "change", "field"), HOSTILE)
@@ -367,8 +367,8 @@ def test_levels_of_metrics():
     assert (2 * METRICS["euclidean"]).smallest_level == 1.4
 
 
-# The largest ratio of graph to Euclidean length over all directions: 1 / cos of half the widest angle between
-# neighbouring steps in the plane; in space the longest p with <p, step> <= |step| for all steps.
+# The largest ratio of graph to Euclidean length over all directions. In the plane it is 1 / cos of half the widest
+# angle between neighbouring steps; in space it is the length of the longest p with <p, step> <= |step| for all steps.
 STRETCHES = {
     4: sqrt(2),
     8: 1 / cos(pi / 8),

@@ -1,4 +1,4 @@
-"""Without the extra `fmm`: everything but fast marching works, and that says what to install."""
+"""Without the extra `fmm` all but fast marching works, and its error has the command to install it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _without(monkeypatch):
         ),
     ],
 )
-def test_it_is_asked_for_by_name(call):
+def test_missing_extra_is_named(call):
     with pytest.raises(InputError, match="needs skfmm, which is not installed") as caught:
         call()
     assert "pip install 'mechdesign[fmm]'" in caught.value.remedy

@@ -1,4 +1,4 @@
-"""Files: those of anybody are regular ones, opened without waiting; errors of readers are told in one sentence."""
+"""Untrusted files must be regular and are opened without waiting; readers report errors in one sentence."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ READERS = {
 }
 
 
-def made(folder: Path, kind: str) -> Path:
-    """What is no regular file."""
+def make_irregular(folder: Path, kind: str) -> Path:
+    """Make a path that is not a regular file."""
     path = folder / "m.nc"
     if kind == "folder":
         path.mkdir()
@@ -60,11 +60,11 @@ def made(folder: Path, kind: str) -> Path:
 @pytest.mark.parametrize("kind", ["nothing", "folder", "fifo", "socket", "device", "empty device", "proc", "circle"])
 @pytest.mark.obligation("file-bounds")
 def test_irregular_files_are_refused(kind: str, tmp_path: Path) -> None:
-    path = made(tmp_path, kind)
+    path = make_irregular(tmp_path, kind)
     (tmp_path / "link.nc").symlink_to(path)
-    for given in (path, tmp_path / "link.nc"):
+    for target in (path, tmp_path / "link.nc"):
         with pytest.raises(FileFormatError, match=r"no such file|cannot be|is a folder|is not a regular|has content"):
-            load(given)
+            load(target)
 
 
 def test_names_that_no_file_has_are_refused(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class Huber(md.losses.Loss):
 
 
 @pytest.fixture
-def known(monkeypatch):
+def register_loss(monkeypatch):
     monkeypatch.setitem(md.losses.LOSSES, "huber", Huber())
 
 
@@ -47,7 +47,7 @@ def problem(domain: md.Domain | None = None) -> md.DesignProblem:
     )
 
 
-@pytest.mark.usefixtures("known")
+@pytest.mark.usefixtures("register_loss")
 def test_outside_loss_works_everywhere(tmp_path):
     path = tmp_path / "huber.nc"
     md.save(md.solve(md.Optimal(problem=problem()), gap=1e-3), path)
@@ -62,8 +62,8 @@ def test_outside_loss_works_everywhere(tmp_path):
     md.export(mechanism, tmp_path / "huber.csv")
     assert '"loss": "huber"' in (tmp_path / "huber.csv-metadata.json").read_text()
     caption = " ".join(plot_mechanism(mechanism).get_suptitle().split())
-    said = re.search(r"The mean loss is ([\d.]+) km²\.", caption)[1]
-    assert 0 <= float(said) / expected - 1 <= 1e-3  # four digits, rounded up
+    printed = re.search(r"The mean loss is ([\d.]+) km²\.", caption)[1]
+    assert 0 <= float(printed) / expected - 1 <= 1e-3  # four digits, rounded up
 
 
 @pytest.mark.parametrize(
@@ -79,19 +79,19 @@ def test_outside_loss_works_everywhere(tmp_path):
         ("huber", "1", ("Huber loss", "squared units")),
     ],
 )
-@pytest.mark.usefixtures("known")
+@pytest.mark.usefixtures("register_loss")
 def test_captions_ask_the_loss(name, unit, words):
     assert loss_words(name, unit) == words
 
 
-@pytest.mark.usefixtures("known")
-def test_problems_name_it():
-    given = {"epsilon": "1", "unit": "km", "grid": "2x2", "cell": "1", "loss": "huber"}
-    assert named_problem("euclidean", given, secrets=4).loss.name == "huber"
+@pytest.mark.usefixtures("register_loss")
+def test_problems_name_outside_loss():
+    options = {"epsilon": "1", "unit": "km", "grid": "2x2", "cell": "1", "loss": "huber"}
+    assert named_problem("euclidean", options, secrets=4).loss.name == "huber"
     assert md.load_problem("euclidean", cells=2, loss="huber").loss.name == "huber"
 
 
-@pytest.mark.usefixtures("known")
+@pytest.mark.usefixtures("register_loss")
 def test_factored_form_refuses_outside_loss():
     with pytest.raises(UnsuitableError, match="no factored form: factored mechanisms support only losses") as caught:
         md.solve(md.EikonalWeights(problem=problem()), method="factored")

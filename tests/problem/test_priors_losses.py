@@ -71,7 +71,7 @@ def test_losses(name, wanted, unit):
     assert LOSSES[name].unit("1") == "1"
 
 
-def snapped(cell, loss):
+def mean_loss_in_cell(cell, loss):
     """The mean of loss(distance to the centre) over a cell, by the midpoint rule."""
     axes = [(np.arange(1000) + 0.5) / 1000 * h - h / 2 for h in cell]
     square = sum(a**2 for a in np.meshgrid(*axes, sparse=True))
@@ -81,7 +81,9 @@ def snapped(cell, loss):
 @pytest.mark.parametrize("cell", [(0.7,), (0.7, 0.7), (0.3, 1.1)])
 def test_squared_loss_within_a_cell(cell):
     domain = Domain.grid((2,) * len(cell), cell=cell, unit="m")
-    assert SquaredDistance().within_cell(domain) == pytest.approx(snapped(cell, np.square), rel=2 * QUADRATURE)
+    assert SquaredDistance().within_cell(domain) == pytest.approx(
+        mean_loss_in_cell(cell, np.square), rel=2 * QUADRATURE
+    )
     if cell == (0.7, 0.7):
         assert SquaredDistance().within_cell(domain) == pytest.approx(0.7**2 / 6, rel=LAST_BITS)
 
@@ -89,7 +91,7 @@ def test_squared_loss_within_a_cell(cell):
 @pytest.mark.parametrize("cell", [(0.7,), (0.7, 0.7)])
 def test_distance_loss_within_a_cell(cell):
     domain = Domain.grid((2,) * len(cell), cell=cell, unit="m")
-    assert Distance().within_cell(domain) == pytest.approx(snapped(cell, np.abs), rel=QUADRATURE)
+    assert Distance().within_cell(domain) == pytest.approx(mean_loss_in_cell(cell, np.abs), rel=QUADRATURE)
 
 
 @pytest.mark.parametrize(
@@ -125,24 +127,26 @@ def test_bad_losses_are_refused(table, message):
 
 
 def problem(**changes):
-    given = {
+    fields = {
         "domain": GRID,
         "metric": Euclidean(epsilon=1.0, unit="m"),
         "prior": [0.1, 0.2, 0.3, 0.4, 0.0],
         "loss": SquaredDistance(),
     }
-    return DesignProblem(**(given | changes))
+    return DesignProblem(**(fields | changes))
 
 
 def test_a_problem_derives_its_tables():
-    own, other = problem(), problem(reports=ELSEWHERE)
-    assert own.reports is GRID
-    assert own.anchors.tolist() == [0, 1, 2, 3, 4]
-    assert other.anchors.tolist() == [0, 4]
-    np.testing.assert_allclose(other.weighted_loss[:, 0], [0, 0.8, 0.3, 2.0, 0], rtol=LAST_BITS)
-    assert other.best_constant == 0
-    assert own.best_constant == int(np.argmin(own.prior_array @ GRID.euclidean_to(GRID) ** 2))
-    np.testing.assert_allclose(own.distances, GRID.euclidean_to(GRID), rtol=1e-12)  # lengths are rounded down by 2^-44
+    same_places, other_reports = problem(), problem(reports=ELSEWHERE)
+    assert same_places.reports is GRID
+    assert same_places.anchors.tolist() == [0, 1, 2, 3, 4]
+    assert other_reports.anchors.tolist() == [0, 4]
+    np.testing.assert_allclose(other_reports.weighted_loss[:, 0], [0, 0.8, 0.3, 2.0, 0], rtol=LAST_BITS)
+    assert other_reports.best_constant == 0
+    assert same_places.best_constant == int(np.argmin(same_places.prior_array @ GRID.euclidean_to(GRID) ** 2))
+    np.testing.assert_allclose(
+        same_places.distances, GRID.euclidean_to(GRID), rtol=1e-12
+    )  # lengths are rounded down by 2^-44
     with pytest.raises(InputError, match="sum to 1"):
         problem(prior=[1, 1, 1, 1, 1])
 

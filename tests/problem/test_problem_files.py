@@ -32,16 +32,16 @@ ARRAYS = (
 )
 
 
-def changed(**parts):
-    """A problem file in which these parts of the problem are written differently."""
+def file_with(**parts):
+    """A problem file with these parts instead of the usual ones."""
     named = ", ".join(f"{name}={text}" for name, text in {**PARTS, **parts}.items())
     return f"{IMPORTS}def problem():\n    return DesignProblem({named})\n"
 
 
-def own(base, method):
-    """A problem file with a metric or loss of its own."""
+def file_with_class(base, method):
+    """A problem file that defines a metric or loss."""
     part = {"Discrete": {"metric": "Own(epsilon=1.0)"}, "ZeroOne": {"loss": "Own()"}}[base]
-    return f"{ARRAYS}{changed(**part)}class Own({base}):\n    def {method}\n"
+    return f"{ARRAYS}{file_with(**part)}class Own({base}):\n    def {method}\n"
 
 
 SHIPPED = [
@@ -69,7 +69,7 @@ def mine(tmp_path):
     return write(tmp_path, DOCSTRING + IMPORTS + SIGNATURE + BODY.format(secrets="secrets"))
 
 
-def test_what_is_read_from_a_file(mine):
+def test_file_has_name_summary_and_parameters(mine):
     file = shipped.read_problem_file(mine)
     assert (file.name, file.path, file.summary) == ("mine", mine, "First line.")
     assert file.parameters == {"secrets": 3, "level": 1.0, "name": "a"}
@@ -83,7 +83,7 @@ def test_a_file_without_docstring_is_summarised_by_its_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("given", "parameter", "value"),
+    ("arguments", "parameter", "value"),
     [
         ({"secrets": "5"}, "secrets", 5),
         ({"secrets": 5.0}, "secrets", 5),
@@ -95,13 +95,13 @@ def test_a_file_without_docstring_is_summarised_by_its_name(tmp_path):
         ({}, "secrets", 3),
     ],
 )
-def test_parameters_take_the_type_of_their_default(mine, given, parameter, value):
-    found = load_problem(mine, **given).parameters[parameter]
-    assert (found, type(found)) == (value, type(value))
+def test_parameters_take_the_type_of_their_default(mine, arguments, parameter, value):
+    converted = load_problem(mine, **arguments).parameters[parameter]
+    assert (converted, type(converted)) == (value, type(value))
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "message"),
+    ("arguments", "field", "message"),
     [
         ({"secrets": "5.0"}, "secrets", "type int"),
         ({"secrets": "five"}, "secrets", "type int"),
@@ -126,9 +126,9 @@ def test_parameters_take_the_type_of_their_default(mine, given, parameter, value
         ({"depth": 1}, "depth", "no such parameter"),
     ],
 )
-def test_parameters_of_another_type_are_refused(mine, given, field, message):
+def test_parameters_of_another_type_are_refused(mine, arguments, field, message):
     with pytest.raises(InputError, match=message) as caught:
-        load_problem(mine, **given)
+        load_problem(mine, **arguments)
     assert caught.value.field == field
 
 
@@ -173,13 +173,13 @@ def test_files_that_python_cannot_read(tmp_path):
         assert caught.value.field == "problem"
 
 
-def test_what_a_file_prints_goes_to_standard_error(tmp_path, capsys):
+def test_prints_of_a_file_go_to_standard_error(tmp_path, capsys):
     noisy = DOCSTRING + IMPORTS + "print('import')\n" + SIGNATURE + "\n    print('problem')" + BODY.format(secrets=3)
-    told = (
+    functions = (
         "\ndef published():\n    print('published')\n    return {}"
         "\ndef remark(problem):\n    print('remark')\n    return ''"
     )
-    file = shipped.read_problem_file(write(tmp_path, noisy + told))
+    file = shipped.read_problem_file(write(tmp_path, noisy + functions))
     built = file.build()
     assert (file.published({}), file.remark(built)) == ({}, "")
     assert capsys.readouterr() == ("", "import\nproblem\npublished\nremark\n")
@@ -193,33 +193,43 @@ def test_what_a_file_prints_goes_to_standard_error(tmp_path, capsys):
         ("def problem(): return 1 / 0", ZeroDivisionError, "division"),
         (IMPORTS + "def problem(): return Domain.grid(3, cell=1.0, unit='parsec')", UnitError, "unknown unit"),
         (IMPORTS + "def problem():" + BODY.format(secrets=1), InputError, "at least two places"),
-        (changed(metric="None"), InputError, "metric: must be of type Metric"),
-        (changed(loss="'squared'"), InputError, "loss: must be of type Loss"),
-        (changed(domain="'x'"), InputError, "domain: must be of type Domain"),
-        (changed(prior="object()"), InputError, "array of numbers"),
-        (changed(reports="3"), InputError, "reports: must be of type Domain"),
-        (changed(query="3"), InputError, "query: must be of type Query"),
-        (own("Discrete", "unscaled_edges(self, domain): return 1 / 0"), ZeroDivisionError, "division"),
+        (file_with(metric="None"), InputError, "metric: must be of type Metric"),
+        (file_with(loss="'squared'"), InputError, "loss: must be of type Loss"),
+        (file_with(domain="'x'"), InputError, "domain: must be of type Domain"),
+        (file_with(prior="object()"), InputError, "array of numbers"),
+        (file_with(reports="3"), InputError, "reports: must be of type Domain"),
+        (file_with(query="3"), InputError, "query: must be of type Query"),
+        (file_with_class("Discrete", "unscaled_edges(self, domain): return 1 / 0"), ZeroDivisionError, "division"),
         (
-            own("Discrete", "unscaled_edges(self, domain): return Edges(tail=I([0]), head=I([9]), length=F([1.0]))"),
+            file_with_class(
+                "Discrete", "unscaled_edges(self, domain): return Edges(tail=I([0]), head=I([9]), length=F([1.0]))"
+            ),
             InputError,
             "outside the domain|shorter than",
         ),
         (
-            own("Discrete", "unscaled_edges(self, domain): return Edges(tail=I([0]), head=I([1, 2]), length=F([1.0]))"),
+            file_with_class(
+                "Discrete", "unscaled_edges(self, domain): return Edges(tail=I([0]), head=I([1, 2]), length=F([1.0]))"
+            ),
             InputError,
             "outside the domain|shorter than",
         ),
         (
-            own("Discrete", "unscaled_edges(self, domain): return Edges(tail=I([0]), head=I([1]), length=F([-1.0]))"),
+            file_with_class(
+                "Discrete", "unscaled_edges(self, domain): return Edges(tail=I([0]), head=I([1]), length=F([-1.0]))"
+            ),
             InputError,
             "outside the domain|shorter than",
         ),
-        (own("ZeroOne", "matrix(self, secrets, reports): return 1 / 0"), ZeroDivisionError, "division"),
-        (own("ZeroOne", "matrix(self, secrets, reports): return F([[1.0]])"), InputError, "must give a table"),
+        (file_with_class("ZeroOne", "matrix(self, secrets, reports): return 1 / 0"), ZeroDivisionError, "division"),
+        (
+            file_with_class("ZeroOne", "matrix(self, secrets, reports): return F([[1.0]])"),
+            InputError,
+            "must give a table",
+        ),
     ],
 )
-def test_what_problem_returns_or_raises(tmp_path, text, error, message):
+def test_results_and_errors_of_problem(tmp_path, text, error, message):
     file = shipped.read_problem_file(write(tmp_path, text))
     with pytest.raises(error, match=message):
         solve(Optimal(problem=file.build()))
@@ -237,11 +247,11 @@ def test_failed_problem_file_leaves_no_module(tmp_path):
 
 
 def test_figures_beside_a_solve(mine, tmp_path):
-    told = (
+    functions = (
         "def published(secrets=0): return {'optimal': secrets}\n"
         "def remark(problem): return f'{problem.domain.size} places'"
     )
-    file = shipped.read_problem_file(write(tmp_path, f"{mine.read_text()}\n{told}\n", "told.py"))
+    file = shipped.read_problem_file(write(tmp_path, f"{mine.read_text()}\n{functions}\n", "told.py"))
     built = file.build(secrets=7)
     assert file.published(built.parameters) == {"optimal": 7}
     assert file.remark(built) == "7 places"
@@ -250,9 +260,9 @@ def test_figures_beside_a_solve(mine, tmp_path):
 
 
 def test_shipped_problems():
-    listed = shipped.shipped_problems()
-    assert [file.name for file in listed] == SHIPPED
-    for file in listed:
+    files = shipped.shipped_problems()
+    assert [file.name for file in files] == SHIPPED
+    for file in files:
         parameters = inspect.signature(file.module.problem).parameters.values()
         assert file.parameters == {p.name: p.default for p in parameters}
         assert file.build().parameters == file.parameters
@@ -311,8 +321,8 @@ def test_line_is_the_truncated_geometric_mechanism(program, parameters):
 @pytest.mark.parametrize("parameters", [{}, {"secrets": 2, "epsilon": 0.3}])
 def test_discrete_is_randomized_response(parameters):
     published = shipped.read_problem_file("discrete").module.published(**parameters)["optimal"]
-    found = solve(Optimal(problem=load_problem("discrete", **parameters))).attrs["expected_loss"]
-    assert found == pytest.approx(published, rel=CERTIFIED)
+    converted = solve(Optimal(problem=load_problem("discrete", **parameters))).attrs["expected_loss"]
+    assert converted == pytest.approx(published, rel=CERTIFIED)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Labels of places: reports and losses made of them, label rasters, the shipped neighbourhoods."""
+"""Labels of places: their reports and losses, label rasters, the shipped neighbourhoods."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def test_labels_become_reports_and_losses() -> None:
     wrong, away = query.loss("zero-one", domain), query.loss("distance", domain)
     for y, label in enumerate(query.values):
         assert (query.places[y] == np.flatnonzero(labels == label)).all()
-        own = domain.points[labels == label]
-        centre = own.mean(axis=0)
-        gap = np.hypot(*(own - centre).T).min()
-        assert (own == reports.points[y]).all(axis=1).any()
+        members = domain.points[labels == label]
+        centre = members.mean(axis=0)
+        gap = np.hypot(*(members - centre).T).min()
+        assert (members == reports.points[y]).all(axis=1).any()
         assert np.hypot(*(reports.points[y] - centre)) == pytest.approx(gap)
-        brute = np.hypot(*(domain.points[:, None] - own[None]).transpose(2, 0, 1)).min(axis=1)
+        brute = np.hypot(*(domain.points[:, None] - members[None]).transpose(2, 0, 1)).min(axis=1)
         assert np.asarray(away.values)[:, y] == pytest.approx(brute)
         assert (np.asarray(wrong.values)[:, y] == (labels != label)).all()
 
@@ -57,9 +57,9 @@ def test_label_rasters_are_read_at_the_nearest_node(suffix: str, tmp_path: Path)
     x, y = 2.0 + 1.5 * np.arange(6), -1.0 + 2.5 * np.arange(4)
     values = np.random.default_rng(3).integers(1, 40, (6, 4))
     domain = Domain.grid((13, 11), cell=(0.69, 0.9), unit="m", origin=(1.3, -2.2))
-    found = Query.from_raster(read_raster(write_map(tmp_path, suffix, values, x, y), unit="m"), domain)
+    sampled = Query.from_raster(read_raster(write_map(tmp_path, suffix, values, x, y), unit="m"), domain)
     nearest = [values[np.abs(x - at[0]).argmin(), np.abs(y - at[1]).argmin()] for at in domain.points]
-    assert np.asarray(found.labels).tolist() == nearest
+    assert np.asarray(sampled.labels).tolist() == nearest
     assert set(nearest) <= set(values.ravel())
 
 
@@ -95,17 +95,17 @@ def test_rasters_that_give_no_labels(tmp_path: Path) -> None:
     ],
 )
 def test_bad_labels(labels: list[object], message: str) -> None:
-    given = CASES["line, zero-one"]()
+    case = CASES["line, zero-one"]()
     with pytest.raises(InputError, match=message) as caught:
-        query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=labels)  # type: ignore[arg-type]
+        query_problem(domain=case.domain, metric=case.metric, prior=case.prior, query=labels)  # type: ignore[arg-type]
     assert caught.value.field == "labels"
     assert caught.value.value is not None
 
 
 def test_labels_that_are_texts() -> None:
-    given = CASES["line, zero-one"]()
+    case = CASES["line, zero-one"]()
     with pytest.raises(InputError, match="must be of type") as caught:
-        query_problem(domain=given.domain, metric=given.metric, prior=given.prior, query=["a", "b"] * 4)  # type: ignore[arg-type]
+        query_problem(domain=case.domain, metric=case.metric, prior=case.prior, query=["a", "b"] * 4)  # type: ignore[arg-type]
     assert caught.value.field == "query"
 
 

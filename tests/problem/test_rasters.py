@@ -49,10 +49,10 @@ def test_raster_repeats_its_outermost_nodes():
 
 @pytest.mark.parametrize(("raster", "sizes"), [(FLAT, (6.0, 10.0)), (DEEP, (6.0, 10.0, 2.0))], ids=["flat", "deep"])
 def test_stretched_cells_fill_the_sizes(raster, sizes):
-    moved = raster.stretch(*sizes, unit="km")
-    assert moved.unit == "km"
-    assert np.array_equal(moved.values, raster.values)
-    for nodes, size in zip(moved.axes, sizes, strict=True):
+    stretched = raster.stretch(*sizes, unit="km")
+    assert stretched.unit == "km"
+    assert np.array_equal(stretched.values, raster.values)
+    for nodes, size in zip(stretched.axes, sizes, strict=True):
         half = size / len(nodes) / 2
         np.testing.assert_allclose(nodes, np.linspace(half, size - half, len(nodes)), rtol=1e-14)
 

@@ -31,7 +31,7 @@ def asc(folder, text, prj=None):
 
 
 def netcdf(folder, dims=("y", "x"), *, values=VALUES.T, axes=None, engine="scipy", attrs=None, **others):
-    """A file whose axes are X and Y in metres unless said otherwise; others: more variables of the dataset."""
+    """A file with axes X and Y in metres by default; others: more variables of the dataset."""
     ours = {name: (name, Y if name[0] == "y" else X, METRES) for name in dims}
     named = {"density": (dims, values, attrs or {"units": "persons"}), **others}
     path = folder / "map.nc"

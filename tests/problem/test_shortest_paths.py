@@ -18,23 +18,23 @@ def max_log_ratio(field, edges):
 def random_edges(size, seed):
     rng = np.random.default_rng(seed)
     tail, head = np.triu_indices(size, 1)
-    kept = (rng.random(len(tail)) < 0.2) | (head == tail + 1)
-    return Edges(tail=tail[kept], head=head[kept], length=rng.uniform(0.1, 3, kept.sum()))
+    selected = (rng.random(len(tail)) < 0.2) | (head == tail + 1)
+    return Edges(tail=tail[selected], head=head[selected], length=rng.uniform(0.1, 3, selected.sum()))
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_shortest_paths_are_a_metric_and_match_floyd_warshall(seed):
     edges = random_edges(25, seed)
-    found = shortest_paths(edges, 25)
-    assert np.array_equal(found, found.T)
-    assert not found.diagonal().any()
-    assert (found[:, None, :] <= (found[:, :, None] + found[None, :, :]) * (1 + LIPSCHITZ)).all()
+    distances = shortest_paths(edges, 25)
+    assert np.array_equal(distances, distances.T)
+    assert not distances.diagonal().any()
+    assert (distances[:, None, :] <= (distances[:, :, None] + distances[None, :, :]) * (1 + LIPSCHITZ)).all()
     brute = np.full((25, 25), np.inf)
     brute[edges.tail, edges.head] = edges.length
     brute = np.minimum(np.minimum(brute, brute.T), np.where(np.eye(25), 0, np.inf))
     for k in range(25):
         brute = np.minimum(brute, brute[:, [k]] + brute[[k], :])
-    np.testing.assert_allclose(found, brute, rtol=LIPSCHITZ)
+    np.testing.assert_allclose(distances, brute, rtol=LIPSCHITZ)
 
 
 def test_edges_go_both_ways_and_scale():
@@ -58,10 +58,10 @@ def test_parts_are_counted():
 def test_the_minorant_is_the_largest_lipschitz_field_below(seed, shift):
     edges = random_edges(30, seed)
     field = np.random.default_rng(seed).uniform(0, 10, 30) + shift
-    below = lipschitz_minorant(field, edges)
-    assert (below <= field).all()
-    assert max_log_ratio(below, edges) <= 1 + LIPSCHITZ
-    np.testing.assert_allclose(lipschitz_minorant(below, edges), below, rtol=0, atol=LIPSCHITZ)
+    minorant = lipschitz_minorant(field, edges)
+    assert (minorant <= field).all()
+    assert max_log_ratio(minorant, edges) <= 1 + LIPSCHITZ
+    np.testing.assert_allclose(lipschitz_minorant(minorant, edges), minorant, rtol=0, atol=LIPSCHITZ)
     brute = (field[None, :] + shortest_paths(edges, 30)).min(axis=1)
-    np.testing.assert_allclose(below, brute, rtol=0, atol=LIPSCHITZ)
-    assert (below < field - 1).any()
+    np.testing.assert_allclose(minorant, brute, rtol=0, atol=LIPSCHITZ)
+    assert (minorant < field - 1).any()

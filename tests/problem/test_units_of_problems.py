@@ -1,6 +1,6 @@
 """Units that differ are converted where both are lengths, never to the unsafe side, and refused when a problem is made.
 
-Levels are compared with fractions, and a converted problem with one that was stated in its unit.
+Levels are compared with fractions, and a converted problem with one in the unit of its domain.
 """
 
 from __future__ import annotations
@@ -17,51 +17,51 @@ from mechdesign.base.units import LENGTHS, round_down, unit_ratio
 from mechdesign.errors import InputError, UnitError, UnsuitableError
 
 GRID = md.Domain.grid((4, 3), cell=0.5, unit="km", origin=(2.0, -1.0))
-FAIR = np.full(GRID.size, 1 / GRID.size)
+UNIFORM = np.full(GRID.size, 1 / GRID.size)
 
 
 def problem(metric: md.Discrete | md.Euclidean, **changed: object) -> md.DesignProblem:
-    given = {"domain": GRID, "metric": metric, "prior": FAIR, "loss": md.losses.Distance()}
-    return md.DesignProblem(**(given | changed))
+    fields = {"domain": GRID, "metric": metric, "prior": UNIFORM, "loss": md.losses.Distance()}
+    return md.DesignProblem(**(fields | changed))
 
 
 @pytest.mark.parametrize("unit", sorted(LENGTHS))
 @pytest.mark.parametrize("epsilon", [0.0015, 1 / 3, 1e-7, 123.456])
 def test_converted_level_is_rounded_down(unit: str, epsilon: float) -> None:
-    made = problem(md.Euclidean(epsilon=epsilon, unit=unit))
+    converted = problem(md.Euclidean(epsilon=epsilon, unit=unit))
     exact = Fraction(epsilon) * 1000 / LENGTHS[unit]
-    assert made.metric.unit == "km"
-    assert Fraction(made.metric.epsilon) <= exact < Fraction(np.nextafter(made.metric.epsilon, np.inf))
-    assert made.metric.claim(GRID).endswith(f"{made.metric.epsilon:.17g} nats per km")
-    assert replace(made, name="again").metric is made.metric
+    assert converted.metric.unit == "km"
+    assert Fraction(converted.metric.epsilon) <= exact < Fraction(np.nextafter(converted.metric.epsilon, np.inf))
+    assert converted.metric.claim(GRID).endswith(f"{converted.metric.epsilon:.17g} nats per km")
+    assert replace(converted, name="again").metric is converted.metric
 
 
 def test_metres_and_kilometres_give_one_mechanism() -> None:
-    told = md.solve(problem(md.Euclidean(epsilon=0.0015, unit="m")), gap=1e-3)
-    same = md.solve(problem(md.Euclidean(epsilon=round_down(Fraction(0.0015) * 1000), unit="km")), gap=1e-3)
-    assert told.attrs["claim"] == same.attrs["claim"]
-    assert "nats per km" in told.attrs["claim"]
-    assert md.verify(told).certified
+    from_metres = md.solve(problem(md.Euclidean(epsilon=0.0015, unit="m")), gap=1e-3)
+    from_kilometres = md.solve(problem(md.Euclidean(epsilon=round_down(Fraction(0.0015) * 1000), unit="km")), gap=1e-3)
+    assert from_metres.attrs["claim"] == from_kilometres.attrs["claim"]
+    assert "nats per km" in from_metres.attrs["claim"]
+    assert md.verify(from_metres).certified
 
 
 def test_streets_and_levels_never_exceed_input() -> None:
     tail, head = np.arange(11), np.arange(1, 12)
     length = np.linspace(100.0, 977.0, 11) / 3
     streets = md.geo.Streets(epsilon=0.0015, unit="m", tail=tail, head=head, length=length)
-    for found, own in zip(problem(streets).edges.length, length, strict=True):
-        stated = Fraction(0.0015) * Fraction(own)
-        assert stated * (1 - Fraction(1, 2**40)) < Fraction(found) <= stated
+    for rounded, street in zip(problem(streets).edges.length, length, strict=True):
+        stated = Fraction(0.0015) * Fraction(street)
+        assert stated * (1 - Fraction(1, 2**40)) < Fraction(rounded) <= stated
     x, y = 2000.0 + 250 + 500 * np.arange(4), -1000 + 250 + 500.0 * np.arange(3)
     values = 1e-3 * (1 + np.random.default_rng(1).random((4, 3)))
     level = md.PrivacyLevel(raster=md.Raster(x=x, y=y, values=values, unit="m"))
-    made = problem(md.Eikonal(level))
-    assert made.metric.level.raster.unit == "km"
+    converted = problem(md.Eikonal(level))
+    assert converted.metric.level.raster.unit == "km"
     in_metres = md.Domain.grid((4, 3), cell=500.0, unit="m", origin=(2000.0, -1000.0))
     stated = md.Eikonal(level).edges(in_metres).length
-    assert (made.edges.length <= stated).all()
-    np.testing.assert_allclose(made.edges.length, stated, rtol=2.0**-30)
+    assert (converted.edges.length <= stated).all()
+    np.testing.assert_allclose(converted.edges.length, stated, rtol=2.0**-30)
     points = np.random.default_rng(2).uniform((2.0, -1.0), (4.0, 0.5), (200, 2))
-    assert (made.metric.level.at(points) <= 1000 * level.at(1000 * points)).all()
+    assert (converted.metric.level.at(points) <= 1000 * level.at(1000 * points)).all()
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_prior_of_single_precision_is_normalised_in_double() -> None:
     single = np.random.default_rng(0).random(GRID.size).astype(np.float32)
     single /= single.sum()
     assert single.astype(float).sum() != 1
-    made = problem(md.Discrete(1.0), prior=single)
-    np.testing.assert_allclose(made.prior_array, single.astype(float) / single.astype(float).sum(), rtol=LAST_BITS)
+    converted = problem(md.Discrete(1.0), prior=single)
+    np.testing.assert_allclose(converted.prior_array, single.astype(float) / single.astype(float).sum(), rtol=LAST_BITS)
     large = np.random.default_rng(1).random(10_000).astype(np.float32)
     md.DesignProblem(
         domain=md.Domain.nodes(10_000),
@@ -102,7 +102,7 @@ def test_a_prior_of_single_precision_is_normalised_in_double() -> None:
         prior=large / large.sum(),
         loss=md.losses.ZeroOne(),
     )
-    for wrong in (single * np.float32(1.001), (FAIR * (1 + 1e-7))):
+    for wrong in (single * np.float32(1.001), (UNIFORM * (1 + 1e-7))):
         with pytest.raises(InputError, match="must sum to 1"):
             problem(md.Discrete(1.0), prior=wrong)
 
@@ -115,7 +115,7 @@ def density(low: float, high: float, unit: str = "km") -> md.Raster:
 def test_raster_smaller_than_grid_is_refused() -> None:
     with pytest.raises(InputError, match="12 of 12 places lie outside the raster"):
         md.priors.from_density(density(500.0, 600.0), GRID)
-    assert md.priors.from_density(density(500.0, 600.0), GRID, extend=True) == pytest.approx(FAIR, rel=LAST_BITS)
+    assert md.priors.from_density(density(500.0, 600.0), GRID, extend=True) == pytest.approx(UNIFORM, rel=LAST_BITS)
     part = density(-3.0, 3.0)
     with pytest.raises(InputError, match=r"3 of 12 places.*extend"):  # the column at 3.75 km
         md.priors.from_density(part, GRID)
@@ -123,9 +123,9 @@ def test_raster_smaller_than_grid_is_refused() -> None:
         problem(md.Eikonal(md.PrivacyLevel.affine(part, slope=0.1, floor=0.4)))
     with pytest.raises(InputError, match="3 of 12 places"):
         problem(md.Eikonal(md.PrivacyLevel(raster=part)))
-    made = problem(md.Eikonal(md.PrivacyLevel.affine(part, slope=0.1, floor=0.4, extend=True)))
-    again = md.solve(md.EikonalWeights(made))
-    assert md.verify(again).certified  # a file says where eps goes on: it is not asked about again
+    converted = problem(md.Eikonal(md.PrivacyLevel.affine(part, slope=0.1, floor=0.4, extend=True)))
+    again = md.solve(md.EikonalWeights(converted))
+    assert md.verify(again).certified  # the file holds the extended level, so that verification needs no option
 
 
 def test_densities_in_metres_are_read_on_a_grid_in_km() -> None:

@@ -1,6 +1,6 @@
 """Arrays that a caller passes are copied and read-only in every dataclass that shows itself.
 
-What is written to an array after it was passed, or to a Dataset that was made of a problem, reaches nothing else.
+Later writes to an array that was passed, or to a Dataset that a solver returned, change nothing else.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mechdesign.base.validation import array_fields
 from mechdesign.errors import InputError
 
 CELLS = 9
-FAIR = np.full(CELLS, 1 / CELLS)
+UNIFORM = np.full(CELLS, 1 / CELLS)
 ENDS = (np.arange(CELLS - 1), np.arange(1, CELLS))
 
 
@@ -40,11 +40,11 @@ def _problem() -> md.DesignProblem:
     )
 
 
-def _made() -> Any:
+def _mechanism() -> Any:
     return md.baselines.exponential(_problem())
 
 
-# What a class that checks its fields is made of; of the others every array field is given an array.
+# Arguments of classes that check their fields. The others get an array for every array field.
 RECIPES: dict[str, Callable[[], dict[str, Any]]] = {
     "Partition": lambda: {"names": ("a", "b"), "label": np.arange(CELLS) // 5},
     "Bounded": lambda: {"problem": _problem(), "worst_loss": np.full(CELLS, 3.0)},
@@ -66,12 +66,12 @@ RECIPES: dict[str, Callable[[], dict[str, Any]]] = {
     "DesignProblem": lambda: {
         "domain": md.Domain.nodes(CELLS),
         "metric": md.Discrete(1.0),
-        "prior": FAIR.copy(),
+        "prior": UNIFORM.copy(),
         "loss": md.losses.ZeroOne(),
     },
     "Graph": lambda: {"tail": ENDS[0].copy(), "head": ENDS[1].copy(), "length": np.ones(CELLS - 1)},
     "HomeAway": lambda: (
-        {name: FAIR.copy() for name in ("home", "away", "popularity")}
+        {name: UNIFORM.copy() for name in ("home", "away", "popularity")}
         | {name: np.full(4, 0.5) for name in ("leave", "back", "wander", "mix")}
         | {"near": 1.0}
     ),
@@ -80,7 +80,7 @@ RECIPES: dict[str, Callable[[], dict[str, Any]]] = {
     "Positions": lambda: {"problem": _problem(), "corner_level": np.full((CELLS, 4), 0.7)},
     "Query": lambda: {"labels": np.arange(CELLS) // 5},
     "Raster": lambda: {"x": np.arange(3.0), "y": np.arange(2.0), "values": np.ones((3, 2))},
-    "Robust": lambda: {"problem": _problem(), "priors": np.tile(FAIR, (2, 1))},
+    "Robust": lambda: {"problem": _problem(), "priors": np.tile(UNIFORM, (2, 1))},
     "SmoothSensitivity": lambda: {
         "lipschitz": np.ones(2),
         "distances": np.ones((2, 2)),
@@ -95,7 +95,7 @@ RECIPES: dict[str, Callable[[], dict[str, Any]]] = {
         {"epsilon": 1.0, "unit": "m", "tail": ENDS[0].copy(), "head": ENDS[1].copy()} | {"length": np.ones(CELLS - 1)}
     ),
     "TableLoss": lambda: {"values": np.ones((CELLS, CELLS))},
-    "Transitions": lambda: {"matrices": np.eye(CELLS), "initial": FAIR.copy(), "place": np.arange(CELLS)},
+    "Transitions": lambda: {"matrices": np.eye(CELLS), "initial": UNIFORM.copy(), "place": np.arange(CELLS)},
 }
 
 
@@ -119,7 +119,7 @@ def _classes() -> dict[str, type]:
 
 
 def _arrays(value: Any, seen: set[int]) -> Iterator[np.ndarray]:
-    """The arrays of an object, of what it holds and of what it has computed and kept."""
+    """The arrays of an object, of its fields and of its cached properties."""
     if id(value) in seen:
         return
     seen.add(id(value))
@@ -134,14 +134,14 @@ def _arrays(value: Any, seen: set[int]) -> Iterator[np.ndarray]:
         yield from _arrays(getattr(value, "__dict__", {}), seen)
 
 
-def _unchecked(kind: type) -> tuple[Any, dict[str, Any]]:
-    """An instance of a class that checks nothing, and what it was made of."""
-    made = object.__new__(kind)
-    given = {field.name: None for field in fields(kind)} | {name: np.arange(4.0) for name in array_fields(kind)}
-    for name, value in given.items():
-        object.__setattr__(made, name, value)
-    made.__post_init__()
-    return made, given
+def _build_unchecked(kind: type) -> tuple[Any, dict[str, Any]]:
+    """An instance of a class that checks nothing, and its fields."""
+    instance = object.__new__(kind)
+    arguments = {field.name: None for field in fields(kind)} | {name: np.arange(4.0) for name in array_fields(kind)}
+    for name, value in arguments.items():
+        object.__setattr__(instance, name, value)
+    instance.__post_init__()
+    return instance, arguments
 
 
 @needs(*CAPABILITIES)
@@ -152,20 +152,20 @@ def test_every_class_copies_its_arrays() -> None:
     for full, kind in classes.items():
         checked = any("__post_init__" in base.__dict__ for base in kind.__mro__ if base is not FrozenRecord)
         if kind.__name__ in RECIPES:
-            given = RECIPES[kind.__name__]()
-            made = kind(**given)
+            arguments = RECIPES[kind.__name__]()
+            instance = kind(**arguments)
         else:
             assert not checked, f"{full} needs a recipe"
-            made, given = _unchecked(kind)
-        for name in array_fields(kind) & set(given):
-            kept, passed = getattr(made, name), given[name]
+            instance, arguments = _build_unchecked(kind)
+        for name in array_fields(kind) & set(arguments):
+            stored, passed = getattr(instance, name), arguments[name]
             if passed is None:
                 continue
-            before = np.array(kept)
-            assert not np.shares_memory(kept, passed), f"{full}.{name}"
-            assert not kept.flags.writeable, f"{full}.{name}"
+            before = np.array(stored)
+            assert not np.shares_memory(stored, passed), f"{full}.{name}"
+            assert not stored.flags.writeable, f"{full}.{name}"
             passed[...] = 7
-            np.testing.assert_array_equal(getattr(made, name), before, err_msg=f"{full}.{name}")
+            np.testing.assert_array_equal(getattr(instance, name), before, err_msg=f"{full}.{name}")
 
 
 def test_lists_and_read_only_views_are_copied() -> None:
@@ -202,14 +202,14 @@ def test_a_dataset_shares_nothing_with_its_problem(program: str) -> None:
     )
     if program == "table":
         problem = _problem()
-        made = md.solve(problem, gap=1e-2)
+        instance = md.solve(problem, gap=1e-2)
     elif program == "factored":
-        made = md.solve(md.EikonalWeights(problem), method="factored")
+        instance = md.solve(md.EikonalWeights(problem), method="factored")
     else:
-        made = md.solve(md.positions.Positions(problem), gap=1e-2)
-    for kept in _arrays(problem, set()):
-        for name, variable in made.variables.items():
-            assert not np.shares_memory(kept, variable.values), (name, kept.shape)
+        instance = md.solve(md.positions.Positions(problem), gap=1e-2)
+    for stored in _arrays(problem, set()):
+        for name, variable in instance.variables.items():
+            assert not np.shares_memory(stored, variable.values), (name, stored.shape)
 
 
 def test_later_change_of_prior_leaves_problem_unchanged() -> None:
@@ -217,10 +217,10 @@ def test_later_change_of_prior_leaves_problem_unchanged() -> None:
     problem = md.DesignProblem(
         domain=md.Domain.nodes(CELLS), metric=md.Discrete(1.0), prior=prior, loss=md.losses.ZeroOne()
     )
-    made = md.solve(problem)
+    instance = md.solve(problem)
     prior[0] = 0.5
     assert problem.prior_array.sum() == pytest.approx(1.0, abs=1e-12)
-    assert md.verify(made).certified
+    assert md.verify(instance).certified
     with pytest.raises(ValueError, match="read-only"):
         problem.edges.length[0] = 0.0
 
@@ -234,14 +234,14 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_save_refuses_an_altered_dataset_and_leaves_nothing(change: str, tmp_path: Path) -> None:
-    made = CHANGES[change](_made())
+    instance = CHANGES[change](_mechanism())
     with pytest.raises(md.errors.MechdesignError, match=r"not a variable|must be there|was not made by this package"):
-        md.save(made, tmp_path / "m.nc")
+        md.save(instance, tmp_path / "m.nc")
     assert list(tmp_path.iterdir()) == []
-    old = md.save(_made(), tmp_path / "m.nc").read_bytes()
+    old = md.save(_mechanism(), tmp_path / "m.nc").read_bytes()
     with pytest.raises(md.errors.MechdesignError):
-        md.save(made, tmp_path / "m.nc", overwrite=True)
+        md.save(instance, tmp_path / "m.nc", overwrite=True)
     assert (tmp_path / "m.nc").read_bytes() == old
-    write_anyway(made, tmp_path / "forged.nc")
+    write_anyway(instance, tmp_path / "forged.nc")
     with pytest.raises(md.errors.VerificationError):
         md.load(tmp_path / "forged.nc")

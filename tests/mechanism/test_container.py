@@ -1,4 +1,4 @@
-"""Frames: every type comes back, and nothing is read but what the header of a kind says."""
+"""Containers: every type comes back, and only arrays that the header of a kind declares are read."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def layout(differences: int) -> list[list[object]]:
 def test_every_type_comes_back(differences: int) -> None:
     chosen = [name for name in SHAPES if name != "f8"] * differences
     content = pack_container("some", {"about": 1}, arrays(), differences=chosen)
-    header, found = unpack_container(content, "some", lambda told: layout(differences))
+    header, unpacked = unpack_container(content, "some", lambda header_fields: layout(differences))
     assert header == {"about": 1}
     for name, values in arrays().items():
-        assert (found[name].dtype, found[name].tobytes()) == (values.dtype, values.tobytes()), name
+        assert (unpacked[name].dtype, unpacked[name].tobytes()) == (values.dtype, values.tobytes()), name
 
 
-def test_a_plain_frame_holds_numbers_as_they_are() -> None:
+def test_plain_container_holds_numbers_as_they_are() -> None:
     body = b"".join(values.tobytes() for values in arrays().values())
     assert pack_container("some", {}, arrays(), plain=True)[:-32].endswith(body)
 
@@ -44,11 +44,11 @@ def test_arrays_unlike_the_header_are_refused() -> None:
     content = pack_container("some", {}, arrays())
     for other in (layout(1), layout(0)[:-1], []):
         with pytest.raises(VerificationError, match="arrays"):
-            unpack_container(content, "some", lambda told, other=other: other)  # type: ignore[misc]
+            unpack_container(content, "some", lambda header_fields, other=other: other)  # type: ignore[misc]
     with pytest.raises(VerificationError, match="another kind"):
-        unpack_container(content, "other", lambda told: layout(0))
+        unpack_container(content, "other", lambda header_fields: layout(0))
     with pytest.raises(VerificationError, match="body"):
-        unpack_container(with_digest(content[:-32] + b"x"), "some", lambda told: layout(0))
+        unpack_container(with_digest(content[:-32] + b"x"), "some", lambda header_fields: layout(0))
 
 
 def test_other_version_or_damage_is_refused() -> None:
@@ -59,19 +59,19 @@ def test_other_version_or_damage_is_refused() -> None:
         content[:12] + len(content).to_bytes(4, "little") + content[16:],
     ):
         with pytest.raises(VerificationError, match="another version or is truncated"):
-            unpack_container(with_digest(change), "some", lambda told: layout(0))
+            unpack_container(with_digest(change), "some", lambda header_fields: layout(0))
     for change in (content[:16] + b"[" * size + content[16 + size :], content[: 16 + size] + b"x" * 99):
         with pytest.raises(VerificationError, match=r"damaged|body|cannot be read"):
-            unpack_container(with_digest(change), "some", lambda told: layout(0))
+            unpack_container(with_digest(change), "some", lambda header_fields: layout(0))
 
 
 def test_no_flipped_bit_is_read() -> None:
     content = pack_container("some", {}, arrays())
-    for at in range(len(content)):
+    for index in range(len(content)):
         flipped = bytearray(content)
-        flipped[at] ^= 1 << at % 8
+        flipped[index] ^= 1 << index % 8
         with pytest.raises(VerificationError):
-            unpack_container(bytes(flipped), "some", lambda told: layout(0))
+            unpack_container(bytes(flipped), "some", lambda header_fields: layout(0))
 
 
 def test_kind_is_detected_from_first_bytes(tmp_path: Path) -> None:

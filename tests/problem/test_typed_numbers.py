@@ -54,7 +54,7 @@ def test_invalid_integers_are_refused(text):
         "5e-324",
     ],
 )
-def test_texts_that_are_no_numbers(text):
+def test_invalid_numbers_are_refused(text):
     with pytest.raises(ValueError, match="must be"):
         real_number(text)
 
