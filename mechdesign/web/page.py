@@ -39,8 +39,8 @@ _SHARED = (
     "Places, TableRows, PositionRows, FactorRows, RegionRows"
 )  # of what these export
 _PROOF = (
-    *("arrays", "exponential", "claim", "pairs", "table", "positions", "discs", "figures", "factors", "protection"),
-    *("sentence", "region", "prove", "open"),
+    *("arrays", "exponential", "claim", "pairs", "table", "positions", "discs", "figures", "factors"),
+    *("nouns", "squares", "paths", "protection", "sentence", "region", "prove", "open"),
 )  # of web/browser/proof, in the order in which they are read
 _VIEW = ("numbers", "model", "ground", "colours", "map", "panel", "explore", "region", "main")  # of web/browser/view
 

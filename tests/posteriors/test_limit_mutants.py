@@ -44,8 +44,8 @@ const all = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
 (async () => {
   const said = [];
   for (const { packed } of all) {
-    const { faults } = await provenHere(packed, {}, () => {});
-    const words = await opened(packed).then(headline).catch(() => null);
+    const { faults } = await proveHere(packed, {}, () => {});
+    const words = await openPage(packed).then(headline).catch(() => null);
     said.push(faults.length ? null : words);
   }
   console.log(JSON.stringify(said));

@@ -24,7 +24,7 @@ from mechdesign.web import save_page
 pytestmark = needs_browser()
 HOSTILE = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>{{ 7 * 7 }}<!--"
 FORGED = """async (texts) => {
-  await runProof(await opened(texts.packed).catch(() => ({ contents: {} })), texts.packed, null, {});
+  await runProof(await openPage(texts.packed).catch(() => ({ contents: {} })), texts.packed, null, {});
   return [document.getElementById("proof").className, document.getElementById("saying").textContent];
 }"""
 
@@ -222,7 +222,7 @@ def test_a_click_is_a_position_that_reports_are_drawn_for(saved, opened):
     found = page.evaluate(
         """async ([cell, point]) => {
       const packed = document.getElementById("data").textContent;
-      const model = new Model(await opened(packed));
+      const model = new Model(await openPage(packed));
       const counts = new Array(model.width).fill(0);
       for (let k = 0; k < 2000; k++) counts[model.draw(cell, point)]++;
       const again = model.pointIn(cell, model.coordinates(cell, point));
@@ -252,7 +252,7 @@ def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
     assert "Reports from here" in page.inner_text("#tabs")
     spread, cells = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
-      const model = new Model(await opened(packed));
+      const model = new Model(await openPage(packed));
       return [Array.from(model.spread(model.row(5)), (p) => (p >= 0 ? p : -1)), Array.from(model.cellOf)];
     }""")
     assert cells == np.flatnonzero(LAND.ravel()).tolist()
@@ -270,7 +270,7 @@ def test_draws_follow_the_masses(saved, opened):
     page = opened(saved("plane")).page
     counts = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
-      const model = new Model(await opened(packed));
+      const model = new Model(await openPage(packed));
       const counts = new Array(model.width).fill(0);
       for (let k = 0; k < 2000; k++) counts[model.draw(4)]++;
       return counts;
@@ -285,7 +285,7 @@ def test_rows_beliefs_and_distances_are_those_of_python(saved, opened, name):
     page, mechanism = opened(saved(name)).page, mechanism_of(name)
     found = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
-      const model = new Model(await opened(packed));
+      const model = new Model(await openPage(packed));
       return [model.row(1), model.posterior(2), model.nats(3)].map((values) => Array.from(values));
     }""")
     sampler = md.Sampler(mechanism)
@@ -320,7 +320,7 @@ def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(saved, opened):
     assert page.inner_text("#saying").startswith("63 rows, ")
     row, error, radius = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
-      const view = new RegionView(await opened(packed));
+      const view = new RegionView(await openPage(packed));
       view.choose(20);
       return [Array.from(view.row), view.error, view.radius];
     }""")

@@ -51,7 +51,7 @@ const given = JSON.parse(require("node:fs").readFileSync("given.json", "utf8"));
 console.log(JSON.stringify({
   bounds: given.lengths.map((length) => expLower(length).map(String)),
   exact: given.floats.map((value) => exactly(value).map(String)),
-  doubles: given.floats.filter((value) => value > 1e-280).map((value) => double(exactly(value))),
+  doubles: given.floats.filter((value) => value > 1e-280).map((value) => nearestDouble(exactly(value))),
   figures: given.shown.map((value) => [figure(value, true), figure(value, false), percent(Math.abs(value), true)]),
 }));
 """
@@ -533,7 +533,7 @@ def test_kernel_columns_and_rows_are_those_of_python(tmp_path, kind):
         proof_script()
         + """
     const texts = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
-    opened(texts.packed).then((page) => {
+    openPage(texts.packed).then((page) => {
       const factors = new Factors(page);
       const all = (count, make) => Array.from({ length: count }, (_, k) => Array.from(make(k)));
       const columns = all(factors.inner.length, (u) => factors.columns(u));

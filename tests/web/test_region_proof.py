@@ -158,7 +158,7 @@ def test_the_sentences_of_a_map_are_those_of_python(tmp_path) -> None:
     texts = honest()
     (tmp_path / "texts.json").write_text(json.dumps(vars(texts)))
     run = """
-    opened(JSON.parse(require("node:fs").readFileSync("texts.json", "utf8")).packed).then((page) =>
+    openPage(JSON.parse(require("node:fs").readFileSync("texts.json", "utf8")).packed).then((page) =>
       console.log(JSON.stringify([regionHeadline(page), regionClaimWords(page)])));
     """
     said, claim = in_node(tmp_path, proof_script() + run)

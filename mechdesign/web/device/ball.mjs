@@ -1,16 +1,18 @@
-// Draw from the device map of a region: places are settled around a cell, nearest first, until the report is found.
-// Lengths, weights and bounds follow from five bytes a place as they are needed, in integers, so that a million
-// places are ready at once. devicemap/device_map.py and draw.py of the package state them, and what is drawn.
+// Draw from a device map: places are settled around a cell, nearest first, until the report is found.
+//
+// Lengths, weights and bounds are computed from five bytes a place when they are needed, in integers. So a map of a
+// million places is ready at once. devicemap/device_map.py and draw.py of the package define the numbers and the draw.
 
 import { kernelOf } from "./draw.mjs";
 import { ReportError } from "./frame.mjs";
 
 const UNSEEN = 65535;
-const LEFT_OUT = 2 ** 29; // of every length, in 2^-48 nats
-const NATURAL = 2 ** 33; // of a unit of the potential
+const LEFT_OUT = 2 ** 29; // subtracted from every length, in 2^-48 nats
+const NATURAL = 2 ** 33; // a unit of the potential is 2^-15 nats, in 2^-48 nats
+// 4096 times 2^(k / 16), to the nearest integer: weights are MANTISSA[b % 16] 2^(b / 16), below 2^28.
 const MANTISSA = [4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547, 5793, 6049, 6317, 6597, 6889, 7194, 7512, 7845];
-const RISE = 1082163286n; // of the bound, from one step of 2^-7 nats to the next, in 2^-30
-const MOST_BOUND = 4n; // times a sum that its bound may be
+const RISE = 1082163286n; // e^(2^-7) in units of 2^-30, rounded up: the rise of the bound from one step to the next
+const MOST_BOUND = 4n; // times the row sum, at most: a draw then takes at most 8 attempts on average
 const DOWN_RIGHT = [[1, 0], [0, 1], [1, 1], [1, -1], [2, 1], [2, -1], [1, 2], [1, -2]]; // prettier-ignore
 const SCALE = [0, 1, 2, 2, 3, 3, 4, 4]; // of each of these
 const ROUND = 16; // random bytes of an attempt
@@ -24,7 +26,7 @@ export class RegionRows {
   #whole = Array.from(this.#weights, BigInt); // the same for exact products
   #kernel; // E(q) - E(cap)
   #floor; // E(cap)
-  #beyond = 0n; // what the last ball that was settled whole left of the number
+  #beyond = 0n; // the rest of the number after the last ball: its masses are subtracted
   #above; // weights of all places down to the end of every row, added up
   #bound; // factors of the bound, by the upper byte of the potential
   #distance;
@@ -61,11 +63,12 @@ export class RegionRows {
     const bound = this.boundOf(cell);
     const spare = BigInt(8 * ROUND - bound.toString(2).length);
     for (;;) {
-      const asked = wholeOf(bits(ROUND)) >> spare;
-      if (asked >= bound) continue;
-      const place = this.#found(cell, asked);
-      if (place >= 0) return this.#reported(place);
-      const sum = asked - this.#beyond + this.#floor * BigInt(this.#above.at(-1));
+      const number = integerOf(bits(ROUND)) >> spare;
+      if (number >= bound) continue;
+      const place = this.#placeOfNumber(cell, number);
+      if (place >= 0) return this.#cellOfPlace(place);
+      // The number is at least S, and the whole ball was settled: S follows from what it left of the number.
+      const sum = number - this.#beyond + this.#floor * BigInt(this.#above.at(-1));
       if (bound > MOST_BOUND * sum) {
         throw new ReportError("table", "the map has a row bound that exceeds 4 times the row sum: use one that verify certifies");
       }
@@ -81,10 +84,10 @@ export class RegionRows {
       mass[place] += kernel[q] * this.#weights[weight[place]];
       return false;
     });
-    const total = mass.reduce((sum, each) => sum + each, 0);
-    const found = new Float64Array(this.#map.cells[0] * this.#map.cells[1]);
-    for (let place = 0; place < rows * columns; place++) found[this.#reported(place)] += mass[place] / total;
-    return found;
+    const total = mass.reduce((sum, part) => sum + part, 0);
+    const probabilities = new Float64Array(this.#map.cells[0] * this.#map.cells[1]);
+    for (let place = 0; place < rows * columns; place++) probabilities[this.#cellOfPlace(place)] += mass[place] / total;
+    return probabilities;
   }
 
   /** S, exact: weights at equal distance are added first, below 2^52. */
@@ -108,7 +111,8 @@ export class RegionRows {
     return (Math.floor(cell / cells[1]) + margin) * columns + (cell % cells[1]) + margin;
   }
 
-  #reported(place) {
+  /** The cell that a place reports: its own, or the nearest one for places in the margin. */
+  #cellOfPlace(place) {
     const { columns, margin, cells } = this.#map;
     const within = (at, count) => Math.min(Math.max(at - margin, 0), count - 1);
     return within(Math.floor(place / columns), cells[0]) * cells[1] + within(place % columns, cells[1]);
@@ -118,25 +122,27 @@ export class RegionRows {
   boundOf(cell) {
     const { bound, potential } = this.#map;
     const above = potential[this.placeOf(cell)] + 32768;
+    // Between two steps e^(x 2^-15) <= 1 + 129 x 2^-22 for x of 0 to 255, so the bound is never too small.
     return (this.#bound[above >> 8] * BigInt(2 ** 22 + 129 * (above % 256))) << BigInt(bound[1]);
   }
 
-  /** The place that a number below S belongs to, or -1 where it is not below S: places take (E(q) - E(cap)) W numbers
-   * each in order of distance, then E(cap) W each in their own order. */
-  #found(cell, asked) {
+  /** The place that a number belongs to, or -1 for a number of S or more. In order of distance, places take
+   * (E(q) - E(cap)) W numbers each. Then all places take E(cap) W each, in the order of their own numbers. */
+  #placeOfNumber(cell, number) {
     const { weight } = this.#map;
-    this.#beyond = asked;
+    this.#beyond = number;
     const place = this.#settle(this.placeOf(cell), (other, q) => {
       this.#beyond -= this.#kernel[q] * this.#whole[weight[other]];
       return this.#beyond < 0n;
     });
-    return place >= 0 ? place : this.#far(this.#beyond);
+    return place >= 0 ? place : this.#placeBeyondBall(this.#beyond);
   }
 
   /** The place of a number beyond the ball, or -1. */
-  #far(asked) {
+  #placeBeyondBall(number) {
     const { rows, columns, weight } = this.#map;
-    const beyond = asked / this.#floor;
+    // All shares here are E(cap) W: the quotient by E(cap) is a rank among weights, whose sum is below 2^52.
+    const beyond = number / this.#floor;
     if (beyond >= BigInt(this.#above[rows - 1])) return -1;
     const rank = Number(beyond);
     const row = this.#above.findIndex((sum) => sum > rank);
@@ -159,11 +165,13 @@ export class RegionRows {
       let equal = 0;
       for (let at = first[reached]; at >= 0; at = next[at]) {
         waiting--;
+        // An older entry of a place that was reached by a shorter path since.
         if (distance[listed[at]] !== reached) continue;
-        if (equal === this.#level.length) this.#level = twice(this.#level);
+        if (equal === this.#level.length) this.#level = doubleLength(this.#level);
         this.#level[equal++] = listed[at];
       }
       first[reached] = -1;
+      // By number, as the package takes them: another order would draw another report from the same bits.
       sortFirst(this.#level, equal);
       for (let k = 0; k < equal; k++) {
         const place = this.#level[k];
@@ -183,7 +191,7 @@ export class RegionRows {
           if (distance[other] <= reached) continue;
           const through = reached + this.#units(place, other, step, inMargin || this.#inMargin(i, j));
           if (through >= cap || through >= distance[other]) continue;
-          if (entries === listed.length) [listed, next] = this.#wider();
+          if (entries === listed.length) [listed, next] = this.#growLists();
           distance[other] = through;
           listed[entries] = other;
           next[entries] = first[through];
@@ -193,6 +201,7 @@ export class RegionRows {
         }
       }
     }
+    // Only the entries of this draw are cleared: the map has a million places.
     for (let at = 0; at < entries; at++) distance[listed[at]] = UNSEEN;
     first.fill(-1, reached, farthest + 1);
     return taken;
@@ -218,29 +227,30 @@ export class RegionRows {
     return this.#units(place, place + step.ahead, step, false);
   }
 
-  /** Units of an edge, from its length d in 2^-48 nats less what the potential takes. Every number is below 2^53, where
-   * quotients of integers round to no integer above them. */
+  /** Units of an edge: its length d in 2^-48 nats, less the difference of potentials. Every number is below 2^53, where
+   * no quotient of integers is rounded up to the next integer. */
   #units(place, other, step, inMargin) {
     const { potential, grain, cap } = this.#map;
     const d = this.lengthOf(step.sign > 0 ? place : other, step);
-    let left = d;
+    let length = d;
     if (!inMargin) {
       const most = d - LEFT_OUT - NATURAL * Math.abs(potential[place] - potential[other]);
+      // At least 3 d / 10, rounded down by parts: 3 d itself may exceed 2^53.
       const tenths = Math.floor(d / 10);
-      left = Math.max(most, 3 * tenths + Math.floor((3 * (d - 10 * tenths)) / 10));
+      length = Math.max(most, 3 * tenths + Math.floor((3 * (d - 10 * tenths)) / 10));
     }
-    return Math.max(1, Math.min(cap, left / grain)) | 0;
+    return Math.max(1, Math.min(cap, length / grain)) | 0;
   }
 
-  #wider() {
+  #growLists() {
     const [listed, next, first] = this.#lists;
-    this.#lists = [twice(listed), twice(next), first];
+    this.#lists = [doubleLength(listed), doubleLength(next), first];
     return this.#lists;
   }
 }
 
-/** Which levels the length of an edge (down, right) counts, by offsets from its upper end: `ends` times those of both
- * ends, `inner` times two between them, and where it is long, once, two more. */
+/** The levels that the length of an edge (down, right) counts, by offsets from its upper end: `ends` times those of
+ * both ends, `inner` times two in between, and two further ones once if the edge is long. */
 function counts(down, right, columns) {
   const side = Math.sign(right);
   if (down === 0 || right === 0) return { ends: 12, inner: 0, aside: 0, besides: 0, once: false, outer: 0, further: 0 };
@@ -251,7 +261,7 @@ function counts(down, right, columns) {
 }
 
 /** The integer of bytes, little-endian. */
-function wholeOf(bytes) {
+function integerOf(bytes) {
   let whole = 0n;
   for (let k = bytes.length - 1; k >= 0; k--) whole = (whole << 8n) | BigInt(bytes[k]);
   return whole;
@@ -271,7 +281,7 @@ function sortFirst(list, count) {
   }
 }
 
-function twice(list) {
+function doubleLength(list) {
   const wider = new list.constructor(2 * list.length);
   wider.set(list);
   return wider;

@@ -1,10 +1,10 @@
 // Read the file of a session design: its tables, its rule, its model of movement; a frame as frame.mjs has it.
 //
-// Its arrays are the tables, each a whole file of its own; losses (n, n) of naming a place (across) when another (down) is
-// true; and the model.
+// Its arrays are the tables, each a file of its own, the model, and losses (n, n): the loss of naming one place (across)
+// when another (down) is true.
 
 import { isObject, need, readFrame } from "./frame.mjs";
-import { counted, readTable } from "./table.mjs";
+import { requireCount, readTable } from "./table.mjs";
 import { fraction, windowOf } from "./windows.mjs";
 
 const NAME = /^[0-9a-f]{64}$/;
@@ -12,9 +12,9 @@ const MOST_PLACES_OF_SESSIONS = 2 ** 11;
 const MOST_TABLE = 2 ** 29; // bytes
 const MOST_STATES = 2 ** 20;
 const MOST_ENTRIES = 2 ** 24;
-const MISSED = 1e-6; // by which probabilities may miss 1
+const TOLERANCE = 1e-6; // of sums of probabilities
 
-/** {header, tables, arrays}. Rejects with ReportError "table" for anything but what was written. */
+/** Read {header, tables, arrays}. Rejects with ReportError "table" unless the bytes are as they were written. */
 export async function readSession(bytes) {
   const { header, arrays } = await readFrame(bytes, layoutOfSession);
   const tables = [];
@@ -57,15 +57,15 @@ function checkSession(header) {
   need(header.kind === "session", "is not a session design");
   for (const name of ["claim", "unit"]) need(typeof header[name] === "string", `lacks ${name}`);
   for (const name of ["design", "ledger"]) need(NAME.test(header[name]), `lacks ${name}`);
-  counted(header, "cells", 1, MOST_PLACES_OF_SESSIONS);
-  counted(header, "ticks", 1, MOST_STATES);
+  requireCount(header, "cells", 1, MOST_PLACES_OF_SESSIONS);
+  requireCount(header, "ticks", 1, MOST_STATES);
   const { tables, charges, worst, movement, rule } = header;
   const fits = (size) => Number.isInteger(size) && size > 0 && size <= MOST_TABLE;
   need(Array.isArray(tables) && tables.length > 0 && tables.every(fits), "has no tables");
-  const paid = (text) => typeof text === "string" && fraction(text) !== null && fraction(text)[0] > 0n;
-  need(Array.isArray(charges) && charges.length === tables.length && charges.every(paid), "has tables without charges");
+  const isCharge = (text) => typeof text === "string" && fraction(text) !== null && fraction(text)[0] > 0n;
+  need(Array.isArray(charges) && charges.length === tables.length && charges.every(isCharge), "has tables without charges");
   need(isObject(worst) && Object.hasOwn(worst, "1d"), "has no windows");
-  need(Object.entries(worst).every(([word, sum]) => windowOf(word, header.ticks) && paid(sum)), "has no windows");
+  need(Object.entries(worst).every(([word, sum]) => windowOf(word, header.ticks) && isCharge(sum)), "has no windows");
   need(isObject(rule), "has no rule");
   need(isObject(movement), "has no model of movement");
   if (movement.kind === "home-away") {
@@ -75,7 +75,7 @@ function checkSession(header) {
     return;
   }
   need(movement.kind === "matrices", "has a model of movement of an unknown kind");
-  counted(movement, "states", 1, MOST_STATES);
+  requireCount(movement, "states", 1, MOST_STATES);
   const { entries } = movement;
   const some = (count) => Number.isInteger(count) && count > 0 && count <= MOST_ENTRIES;
   need(Array.isArray(entries) && entries.length > 0 && entries.every(some), "has a model without entries");
@@ -84,7 +84,7 @@ function checkSession(header) {
 function checkModel({ cells, movement }, arrays) {
   const { losses, initial, place, start, state, probability, far, near } = arrays;
   const chances = (list) => list.every((value) => value >= 0 && value <= 1);
-  const sums = (list) => Math.abs(list.reduce((sum, value) => sum + value, 0) - 1) < MISSED;
+  const sums = (list) => Math.abs(list.reduce((sum, value) => sum + value, 0) - 1) < TOLERANCE;
   need(losses.every((value) => value >= 0 && value < Infinity), "has losses that are not numbers");
   need(chances(initial) && sums(initial), "has a belief that is not a distribution");
   if (movement.kind === "home-away") {

@@ -1,4 +1,4 @@
-// Reports from a certified table: locate, remember, pay, draw. What an app calls; README.md says what it promises.
+// The client that an app calls: locate, remember, pay and draw reports from a certified table. README.md has its promises.
 
 import { RegionRows } from "./ball.mjs";
 import { FactorRows, PositionRows, TableRows, randomBytes } from "./draw.mjs";
@@ -52,22 +52,22 @@ export class Client {
       const order = "longitude and latitude seem to be exchanged: call report(longitude, latitude)";
       throw new ReportError("outside", `the position lies outside the area of this table; ${order}`);
     }
-    return this.#reported(this.places.onEarth(longitude, latitude), true);
+    return this.#reportPosition(this.places.onEarth(longitude, latitude), true);
   }
 
   /** The report of a position in metres east and north of the centre of the map's plane. */
   async reportMetres(east, north) {
-    return this.#reported(this.places.fromMetres(east, north));
+    return this.#reportPosition(this.places.fromMetres(east, north));
   }
 
   /** The report of a position in the unit of the map. */
   async reportAt(...position) {
-    return this.#reported(position);
+    return this.#reportPosition(position);
   }
 
   /** The report of a cell, by its number: of its centre, where positions are drawn. */
   async reportCell(cell) {
-    return this.#paid(this.places.checked(cell), this.#positions ? [0, 0] : []);
+    return this.#reportSecret(this.places.checked(cell), this.#positions ? [0, 0] : []);
   }
 
   /** {remaining, spent, remembered}: reports that remain in these 24 hours, paid in all, cells remembered. */
@@ -75,7 +75,7 @@ export class Client {
     return this.#memory.status();
   }
 
-  /** Forget what was reported where. What was paid stays paid; the next report of a cell is another one, and costs. */
+  /** Forget all reports. Payments stay: the next report of a cell is drawn anew, and costs. */
   async forget() {
     return this.#memory.forget();
   }
@@ -90,23 +90,24 @@ export class Client {
     return this.#rows.probabilities(cell);
   }
 
-  async #reported(position, near = false) {
+  async #reportPosition(position, near = false) {
     const cell = this.places.cellAt(position, near);
     if (cell < 0 && this.#outside === "refuse") {
       throw new ReportError("outside", "the position lies outside the area of this table: nothing is reported");
     }
     const own = cell < 0 ? this.places.nearest(position) : cell;
-    if (!this.#positions) return this.#paid(own, []);
-    return this.#paid(own, this.places.pointIn(own, cell < 0 ? this.places.within(own, position) : position));
+    if (!this.#positions) return this.#reportSecret(own, []);
+    return this.#reportSecret(own, this.places.pointIn(own, cell < 0 ? this.places.within(own, position) : position));
   }
 
-  /** The report of a cell, or of a point in it: the remembered one, or one drawn and paid. */
-  async #paid(cell, point) {
+  /** The report of a cell, or of a point in it: remembered, or drawn and paid. */
+  async #reportSecret(cell, point) {
     const draw = () => this.#rows.draw(cell, this.#bits, point);
     const name = [cell, ...point].join(" ");
-    const paid = () => this.#memory.report(name, draw, (kept) => this.#rows.canReport(kept));
-    const { report, ...rest } = await answered(this.#answerAfter, paid);
-    return Object.freeze({ report: this.#placed(report), ...rest });
+    const ask = () => this.#memory.report(name, draw, (kept) => this.#rows.canReport(kept));
+    // Remembered reports take the same time as drawn ones: the delay covers the look-up too.
+    const { report, ...rest } = await answerAtFixedTime(this.#answerAfter, ask);
+    return Object.freeze({ report: this.#withPlace(report), ...rest });
   }
 
   #reportPoint(report) {
@@ -114,7 +115,7 @@ export class Client {
     return Array.from(this.#reportPoints.subarray(report * axes, (report + 1) * axes));
   }
 
-  /** The cells that reports apart from the cells are; null unless every one is. */
+  /** The cell at each report, for reports that are listed apart from the cells; null unless each is at one. */
   #cellsOfReports() {
     const { report_axes: axes, report_unit: unit, reports } = this.#header;
     const { places } = this;
@@ -125,16 +126,16 @@ export class Client {
     return found.every(exact) ? found : null;
   }
 
-  #placed(report) {
+  #withPlace(report) {
     const point = this.#reportPoints ? this.#reportPoint(report) : this.places.point(report);
     const { digits, report_unit: unit } = this.#header;
-    const placed = this.places.placed(report, point, digits, unit, this.cellOfReport(report) >= 0);
+    const placed = this.places.describe(report, point, digits, unit, this.cellOfReport(report) >= 0);
     return this.#accuracy ? Object.freeze({ ...placed, accuracy: this.#accuracy[report] }) : placed;
   }
 }
 
-/** A client of a table; report.d.mts describes the options. Rejects with ReportError where the table is not what was
- * written, or an option is wrong. */
+/** Open a client of a table; report.d.mts describes the options. Rejects with ReportError if the table was altered or an
+ * option is wrong. */
 export async function openClient(options = {}) {
   checkOptions(options, OPTIONS);
   const { perDay = 10, outside = "refuse", answerAfter, now = Date.now, bits = randomBytes } = options;
@@ -147,21 +148,22 @@ export async function openClient(options = {}) {
   const storage = options.storage ?? localStorageHere();
   const bytes = await bytesOf((await options.table) ?? (await defaultTable()));
   const read = await (isRegion(bytes) ? readRegion : readTable)(bytes);
+  // By metric and grid, not by table: a table drawn anew over the same metric shares the budget.
   const key = options.key ?? `mechdesign-reports-${read.header.ledger.slice(0, 16)}`;
   return new Client(read, { storage, key, perDay, outside, bits, now, answerAfter });
 }
 
-/** Answers at fixed times: a draw takes longer for a report further away, and the time of the answer must not reveal that.
+/** Answer at a fixed time: a draw takes longer for a report further away, and the time of the answer must not reveal that.
  *
- * What `action` resolves to, or rejects with, so many milliseconds after this call, or, where it takes longer, at the
- * next multiple of them; at once where they are 0. */
-async function answered(milliseconds, action) {
-  const asked = performance.now();
+ * Resolves or rejects as `action` does, so many milliseconds after this call. If the action takes longer, it ends at the
+ * next multiple of them. With 0 it ends at once. */
+async function answerAtFixedTime(milliseconds, action) {
+  const began = performance.now();
   try {
     return await action();
   } finally {
     if (milliseconds > 0) {
-      const due = asked + Math.max(1, Math.ceil((performance.now() - asked) / milliseconds)) * milliseconds;
+      const due = began + Math.max(1, Math.ceil((performance.now() - began) / milliseconds)) * milliseconds;
       const rest = due - WATCHED - performance.now();
       if (rest > 0) await new Promise((resolve) => setTimeout(resolve, rest));
       while (performance.now() < due);
@@ -169,7 +171,7 @@ async function answered(milliseconds, action) {
   }
 }
 
-/** Refuses options that are not among those known, and a clock that is not a function. */
+/** Refuse unknown options, and bits or a clock that are not functions. */
 export function checkOptions(options, known) {
   if (!isObject(options)) throw new ReportError("option", "options are an object, such as { perDay: 10 }");
   const unknown = Object.keys(options).find((name) => !known.includes(name));
@@ -186,7 +188,7 @@ export function localStorageHere() {
   try {
     if (globalThis.localStorage) return globalThis.localStorage;
   } catch {
-    // a browser that forbids it: said below
+    // The browser forbids it: the error below says so.
   }
   throw new ReportError("storage", "no localStorage here: pass storage, an object with getItem and setItem");
 }

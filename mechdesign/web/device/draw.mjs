@@ -11,19 +11,20 @@ export class TableRows {
     Object.assign(this, { cells, reports, low, high });
   }
 
-  /** The report for 8 random bytes, little-endian, of which the upper 62 bits x count: the number of y with
-   * mass[0] + ... + mass[y] <= x. Every mass of the row is added, whatever x is, so that the time tells little. */
+  /** The report for the upper 62 bits x of 8 random bytes, little-endian: the number of y with
+   * mass[0] + ... + mass[y] <= x. Every mass of the row is added whatever x is, so that the time reveals little. */
   draw(cell, bits) {
     const [low, high] = words(bits(8));
-    const [askedHigh, askedLow] = [high >>> 2, ((high << 30) | (low >>> 2)) >>> 0];
-    let [sumLow, sumHigh, found] = [0, 0, 0];
+    const [xHigh, xLow] = [high >>> 2, ((high << 30) | (low >>> 2)) >>> 0];
+    // Two 32-bit halves: sums of high halves stay below 2^31, and a carry is one bit. No branch depends on x.
+    let [sumLow, sumHigh, report] = [0, 0, 0];
     for (let at = cell; at < this.low.length; at += this.cells) {
       const sum = sumLow + this.low[at];
       sumLow = sum >>> 0;
       sumHigh += this.high[at] + Number(sum > 0xffffffff);
-      found += Number(sumHigh < askedHigh) | (Number(sumHigh === askedHigh) & Number(sumLow <= askedLow));
+      report += Number(sumHigh < xHigh) | (Number(sumHigh === xHigh) & Number(sumLow <= xLow));
     }
-    return found;
+    return report;
   }
 
   /** P(.|cell) in floating point: for looking at. */
@@ -37,9 +38,9 @@ export class TableRows {
   }
 }
 
-/** Draws for positions: a step along each axis by the weights of the quadratic B-spline at a point of a cell, in whole
- * numbers of 2^33 together, then a report from the row of the cell that the steps lead to. Which steps they were must
- * be kept from everybody. */
+/** Draws for positions. A step along each axis is drawn by the weights of the quadratic B-spline at a point of a cell,
+ * integers that sum to 2^33. Then a report is drawn from the row of the cell that the steps lead to. The steps must stay
+ * secret. */
 export class PositionRows extends TableRows {
   #around;
 
@@ -53,9 +54,9 @@ export class PositionRows extends TableRows {
   draw(cell, bits, point = [0, 0]) {
     const random = words(bits(16));
     const [first, second] = point.map((a, axis) => {
-      const asked = random[2 * axis + 1] * 2 + (random[2 * axis] >>> 31);
+      const number = random[2 * axis + 1] * 2 + (random[2 * axis] >>> 31);
       const [low, middle] = stepWeights(a);
-      return Number(asked >= low) + Number(asked >= low + middle);
+      return Number(number >= low) + Number(number >= low + middle);
     });
     return super.draw(this.#around[9 * cell + 3 * first + second], bits);
   }
@@ -72,20 +73,22 @@ export class PositionRows extends TableRows {
   }
 }
 
-/** The weights of the steps -1, 0, 1 at a, integers. */
+/** The weights of the steps -1, 0, 1 at a: integers that sum to 8 HALF^2 = 2^33. */
 function stepWeights(a) {
   return [(HALF - a) ** 2, 6 * HALF ** 2 - 2 * a ** 2, (HALF + a) ** 2];
 }
 
-/** Draws from factors: P(column|u) = E(q) W / S, q the least of `cap` and offset + distance from u, along edges of whole
- * lengths, over the places that generate the column; without generators a column is the distance from a place.
- * E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio); W its weight; S the sum. The column reports its target. */
+/** Draws from factors: P(column|u) = E(q) W / S, with W the weight of the column and S the sum over columns.
+ *
+ * q is the least of `cap` and offset + distance from u, over the places that generate the column. Distances are along
+ * edges of integer lengths. Without generators a column is the distance from a place. The kernel is E(0) = 2^58 and
+ * E(t + 1) = ceil(E(t) 2^shift / ratio). A column reports its target. */
 export class FactorRows {
   #weight;
   #lists; // room for buckets: places, the entry after each, and the first entry of every bucket, -1 between draws
 
-  /** kernel, E(0..cap); start, of every place in the list of its neighbours; length, of the edges to them; generators of
-   * columns: the first of each, their places, their offsets; null where columns are places. */
+  /** Fields: kernel, E(0..cap); start, where the neighbours of every place begin in their list; length of the edges to
+   * them; generators of columns (the first of each, their places and offsets), or null if columns are places. */
   constructor({ cells, places, edges, cap, ratio, shift }, arrays) {
     const { weight, target, inner, tail, ahead, units, first, from: origins, offset } = arrays;
     Object.assign(this, { cells, reports: cells, weight, target, inner, cap });
@@ -109,16 +112,17 @@ export class FactorRows {
     }
   }
 
-  /** The report for random bytes, 16 an attempt: a number below S is built of the upper bits of two 64-bit words, the
-   * first of as many bits as S has beyond 43, the second of 43; a number that is not below S is drawn again. */
+  /** The report for random bytes, 16 an attempt. A number is built from the upper bits of two 64-bit words: as many bits
+   * of the first as S has beyond 43, and 43 of the second. A number of S or more is drawn again. */
   draw(cell, bits) {
     let total = 0n;
     const sums = Array.from(this.columns(cell), (q, k) => (total += this.kernel[q] * this.#weight[k]));
+    // S < 2^105 (table.mjs), so the first word has at least one bit to spare.
     const spare = 64 - (total >> LIMB).toString(2).length;
     for (;;) {
       const [low, high, restLow, restHigh] = words(bits(16)).map(BigInt);
-      const asked = ((((high << 32n) | low) >> BigInt(spare)) << LIMB) + (((restHigh << 32n) | restLow) >> 21n);
-      if (asked < total) return this.target[sums.findIndex((sum) => sum > asked)];
+      const number = ((((high << 32n) | low) >> BigInt(spare)) << LIMB) + (((restHigh << 32n) | restLow) >> 21n);
+      if (number < total) return this.target[sums.findIndex((sum) => sum > number)];
     }
   }
 
@@ -162,9 +166,9 @@ export class FactorRows {
     return k + 1 < first.length ? first[k + 1] : origins.length;
   }
 
-  /** The least of the cap and offset + shortest-path distance from sources [place, offset], for all places: Dial's buckets
-   * (1969), a list for every whole distance. A place enters a list when its distance falls, once for each source and
-   * directed edge at most. */
+  /** The least of the cap and offset + shortest-path distance from sources [place, offset], for all places. Dial's
+   * buckets (1969): a list for every integer distance. A place enters a list when its distance falls, at most once for
+   * each source and directed edge. */
   #distances(sources) {
     const found = new Uint16Array(this.start.length - 1).fill(this.cap);
     const { start, neighbour, length } = this;

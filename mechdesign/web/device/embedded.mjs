@@ -1,4 +1,4 @@
-// Where a classic script finds its table: in itself, as base64 in TABLE, which the writer puts before this.
+// A classic script contains its table: base64 in TABLE, which the writer puts before this.
 
 /** The bytes of TABLE. */
 export function defaultTable() {

@@ -1,6 +1,7 @@
-// Where a public model thinks somebody is, after what was released. The package adds the same doubles in another order, so
-// that the last digits of an expected error may differ, and with them what a rule decides exactly at a threshold, or which
-// of two equally good places is named.
+// The belief of a public model about where somebody is, after the released reports.
+//
+// The package adds the same doubles in another order, so the last digits of an expected error may differ. Then a rule may
+// decide otherwise exactly at a threshold, and another of two equally good places may be named.
 
 const LONGEST = 10_000; // ticks without a call after which the filter begins anew
 
@@ -17,8 +18,8 @@ class Chain {
     return chances;
   }
 
-  /** Weights times how likely every place makes what was seen. */
-  seen(weights, likelihood) {
+  /** Weights times the likelihood of the observation at each place. */
+  update(weights, likelihood) {
     return weights.map((weight, s) => weight * likelihood[this.placeOf(s)]);
   }
 }
@@ -62,21 +63,22 @@ export class HomeAwayChain extends Chain {
   }
 
   step(weights, tick) {
+    // State `home` is at home; state n + n home + x is away from it, at x.
     const n = this.cells;
     const [leave, back, wander, mix] = this.#rates[tick % this.#rates.length];
     const jump = this.#far.map((far, k) => mix * far + (1 - mix) * this.#near[k]);
     const next = new Float64Array(weights.length);
     for (let home = 0; home < n; home++) {
-      const own = n + home * n;
+      const first = n + home * n;
       let away = 0;
       for (let x = 0; x < n; x++) {
-        const here = weights[own + x];
+        const here = weights[first + x];
         away += here;
         const moving = (1 - back) * wander * here;
-        for (let to = 0; to < n; to++) next[own + to] += moving * jump[x * n + to];
+        for (let to = 0; to < n; to++) next[first + to] += moving * jump[x * n + to];
       }
       for (let to = 0; to < n; to++) {
-        next[own + to] += (1 - back) * (1 - wander) * weights[own + to] + leave * weights[home] * jump[home * n + to];
+        next[first + to] += (1 - back) * (1 - wander) * weights[first + to] + leave * weights[home] * jump[home * n + to];
       }
       next[home] = (1 - leave) * weights[home] + back * away;
     }
@@ -84,7 +86,7 @@ export class HomeAwayChain extends Chain {
   }
 }
 
-/** What is believed at a tick: weights of the states, sum 1. It never changes; `at` and `seen` give another. */
+/** The belief at a tick: weights of the states that sum to 1. It never changes; `at` and `update` return another. */
 export class Belief {
   #chain;
   #losses;
@@ -103,10 +105,11 @@ export class Belief {
     return new Belief(this.#chain, this.#losses, weights, tick);
   }
 
-  /** After something whose probability from every place is in `likelihood`. */
-  seen(likelihood) {
-    const weights = this.#chain.seen(this.#weights, likelihood);
+  /** The belief after an observation that has these probabilities at the places (Bayes' rule). */
+  update(likelihood) {
+    const weights = this.#chain.update(this.#weights, likelihood);
     const total = weights.reduce((sum, weight) => sum + weight, 0);
+    // An observation that the model rules out changes nothing: people do not follow the model exactly.
     if (!(total > 0 && total < Infinity)) return this;
     return new Belief(this.#chain, this.#losses, weights.map((weight) => weight / total), this.tick);
   }

@@ -1,4 +1,4 @@
-// Where a module finds its table: beside itself.
+// A module finds its table in its own folder.
 
 /** The address of report.bin. */
 export function defaultTable() {

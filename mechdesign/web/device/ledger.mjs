@@ -1,5 +1,5 @@
-// A private ledger: a state under one key of a storage: written before it counts, never older than what was seen, and
-// sealed by its SHA-256 where the browser computes one.
+// A private ledger: a state under one key of a storage. It is written before it counts, refused if it is older than the
+// last one read, and sealed by its SHA-256 if the browser computes one.
 
 import { ReportError, sha256 } from "./frame.mjs";
 
@@ -7,17 +7,17 @@ const TURNS = new WeakMap(); // of every storage, the end of the last action on 
 
 /** A storage that lasts as long as the program: for tests and trials. A budget in it is new at every start. */
 export function memoryStorage() {
-  const kept = new Map();
-  return { getItem: (key) => kept.get(key) ?? null, setItem: (key, text) => void kept.set(key, text) };
+  const texts = new Map();
+  return { getItem: (key) => texts.get(key) ?? null, setItem: (key, text) => void texts.set(key, text) };
 }
 
 /** The state under `key` of a storage with getItem and setItem (Web Storage, or promises of the same).
  *
- * count, the name of a number in it that only rises; sound(state), whether it contradicts nothing (or throws); remedy,
- * what to do where it does. */
+ * count: the name of a number in the state that only rises; sound(state): true if the state is consistent (it may throw);
+ * remedy: the advice for a damaged state. */
 export class PrivateLedger {
   #of;
-  #seen = -Infinity; // the count that was read or written last
+  #seen = -Infinity; // the last count read or written
 
   constructor({ storage, key, count, sound, remedy }) {
     this.#of = { storage, key, count, sound, remedy };
@@ -31,41 +31,43 @@ export class PrivateLedger {
   alone(action) {
     const { storage, key } = this.#of;
     const locks = globalThis.navigator?.locks;
-    const whole = () => (locks ? locks.request(key, action) : action());
-    const done = (TURNS.get(storage) ?? Promise.resolve()).then(whole);
-    TURNS.set(storage, done.catch(() => {}));
-    return done;
+    const locked = () => (locks ? locks.request(key, action) : action());
+    const turn = (TURNS.get(storage) ?? Promise.resolve()).then(locked);
+    // A failed action must not block the next one.
+    TURNS.set(storage, turn.catch(() => {}));
+    return turn;
   }
 
-  /** The state, null where there is none. Rejects with ReportError "memory" for one that is altered, or older. */
+  /** Read the state, or null. Rejects with ReportError "memory" if it was altered, or is older than the last one read. */
   async read() {
     const { storage, key, count } = this.#of;
     let text;
     try {
       text = await storage.getItem(key);
     } catch (error) {
-      throw unkept(error);
+      throw storageError(error);
     }
-    const state = text === null || text === undefined ? null : await this.#parsed(text);
+    const state = text === null || text === undefined ? null : await this.#parse(text);
     const seen = state === null ? -Infinity : state[count];
     if (seen < this.#seen) throw this.damaged("was deleted, or put back in an older state");
     this.#seen = seen;
     return state;
   }
 
-  /** Replaces the state. Rejects with ReportError "storage" unless the storage gives it back. */
+  /** Replace the state. Rejects with ReportError "storage" unless the storage returns it. */
   async write(state) {
     const { storage, key, count } = this.#of;
     const inner = JSON.stringify(state);
     const text = JSON.stringify({ state: inner, sha256: await digest(inner) });
     let stored;
     try {
+      // A storage may drop a write silently, so the text is read back.
       await storage.setItem(key, text);
       stored = await storage.getItem(key);
     } catch (error) {
-      throw unkept(error);
+      throw storageError(error);
     }
-    if (stored !== text) throw unkept("it does not give back what it was given");
+    if (stored !== text) throw storageError("it does not give back what it was given");
     this.#seen = state[count];
   }
 
@@ -73,13 +75,13 @@ export class PrivateLedger {
     return new ReportError("memory", `what was remembered ${why}: ${this.#of.remedy}`);
   }
 
-  async #parsed(text) {
+  async #parse(text) {
     try {
       const { state: inner, sha256: sum } = JSON.parse(text);
       const state = JSON.parse(inner);
       if ((await digest(inner)) === sum && this.#of.sound(state)) return state;
     } catch {
-      // no JSON, or not of this form: said below
+      // Invalid JSON, or of another form: reported below.
     }
     throw this.damaged("is altered, or not of this version");
   }
@@ -89,6 +91,6 @@ function digest(text) {
   return sha256(new TextEncoder().encode(text));
 }
 
-function unkept(error) {
+function storageError(error) {
   return new ReportError("storage", `nothing can be kept, so nothing is reported: ${error?.message ?? error}`);
 }

@@ -1,12 +1,14 @@
-// What was reported and paid, kept in a storage: a cell that was reported is answered with the same report at no cost,
-// and in any 24 hours in a row at most `perDay` reports are paid for. What is paid is stored before it is returned.
+// The memory of a client: reports and payments, kept in a storage.
+//
+// A cell that was reported before gets the same report at no cost. In any 24 hours in a row at most `perDay` reports are
+// paid for. A payment is stored before its report is returned.
 
 import { ReportError } from "./frame.mjs";
 import { PrivateLedger } from "./ledger.mjs";
 
 const FORMAT = "mechdesign/client-memory/1";
 const DAY = 24 * 60 * 60 * 1000;
-const KEPT = 1000; // payments that are kept at least, however old
+const KEPT = 1000; // payments, at least, that are kept however old
 const REMEDY = "take the day's budget as spent, or call forget()";
 
 /** The memory under one key of a storage with getItem and setItem (Web Storage, or promises of the same).
@@ -44,10 +46,12 @@ export class Memory {
         const spent = `${this.#perDay} report(s) in 24 hours are spent`;
         throw new ReportError("budget", `${spent}: report nothing until ${clockWords(until, state.now)}`, { until });
       }
+      // The budget is checked before the draw: a refusal must not depend on the report.
       const report = draw();
       own[cell] = report;
       if (this.#charge > 0) state.paid.push([state.latest, this.#charge]);
       state.spends += 1;
+      // Stored before it is returned: whoever sees a report has paid for it.
       await this.#write(state);
       return { report, remembered: false, remaining: this.#remaining(state) };
     });
@@ -62,7 +66,7 @@ export class Memory {
     });
   }
 
-  /** Forget the remembered reports, not what was paid; a damaged memory starts again with its day spent. */
+  /** Forget the remembered reports, but not the payments. A damaged memory begins again with the budget of its day spent. */
   forget() {
     return this.#ledger.alone(async () => {
       let state;
@@ -91,7 +95,7 @@ export class Memory {
     return ends.find((end) => end > state.now && this.#remaining(state, end) >= 1);
   }
 
-  /** What is kept, with the time that was read, and the latest ever. */
+  /** Read the state, with the current time and the latest time ever read. */
   async #read() {
     const state = (await this.#ledger.read()) ?? { paid: [], spends: 0, remembered: {}, latest: -Infinity };
     const now = this.#time();
@@ -111,18 +115,19 @@ export class Memory {
   }
 }
 
-/** Whether a number is a time that a calendar has, in milliseconds. */
+/** True if a number of milliseconds is a time that a calendar has. */
 function isTime(value) {
   return Number.isFinite(value) && Math.abs(value) < 8e15;
 }
 
-/** A time in words, in UTC; with its date where it is not within a day. */
+/** A time in words, in UTC; with its date if it is more than a day away. */
 function clockWords(time, now) {
   const minute = 60_000;
   const [date, clock] = new Date(Math.ceil(time / minute) * minute).toISOString().split("T");
   return `${time - now > DAY ? `${date} ` : ""}${clock.slice(0, 5)} UTC`;
 }
 
+/** True if a state is consistent: no payment after the latest time, and no more reports than payments. */
 function soundMemory(state) {
   const paid = state.paid.every(([time, charge]) => isTime(time) && time <= state.latest && charge > 0);
   const cells = Object.values(state.remembered).flatMap((own) => Object.values(own));

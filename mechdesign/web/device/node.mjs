@@ -1,4 +1,4 @@
-// The client for Node 20 and later: the table from the file beside this one, memory and budget, or a session, in a file of
+// The client for Node 20 and later. It reads the table in its own folder, and keeps its memory, or a session, in a file of
 // yours.
 //
 //   import { fileStorage, openClient } from "./node.mjs";
@@ -10,12 +10,12 @@ import { openClient as openClientAnywhere, openSession as openSessionAnywhere } 
 
 export * from "./report.mjs";
 
-/** A client with the table beside this file, unless `table` is given; `storage` is needed. */
+/** Open a client of the table in this folder, unless `table` is passed; `storage` is required. */
 export async function openClient(options = {}) {
   return openClientAnywhere({ ...options, table: options.table ?? tableHere() });
 }
 
-/** A session of the design beside this file, unless `table` is given; `storage` and `limit` are needed. */
+/** Open a session of the design in this folder, unless `table` is passed; `storage` and `limit` are required. */
 export async function openSession(options = {}) {
   return openSessionAnywhere({ ...options, table: options.table ?? tableHere() });
 }
@@ -24,8 +24,9 @@ function tableHere() {
   return readFile(new URL("./report.bin", import.meta.url));
 }
 
-/** A storage in one file, of this user alone (0600), replaced whole and flushed to the disk. What a client keeps names the
- * cells that were reported; what a session keeps, what was released. One process at a time: nothing locks it. */
+/** A storage in one file that only this user may read (0600). Every write replaces the file and is flushed to the disk.
+ * The memory of a client names the reported cells; that of a session, the released reports. Nothing locks the file: one
+ * process at a time may use it. */
 export function fileStorage(path) {
   const read = async () => {
     try {
@@ -46,6 +47,7 @@ export function fileStorage(path) {
       } finally {
         await file.close();
       }
+      // A rename is atomic: a crash leaves the old file or the new one.
       await rename(part, path);
     },
   };

@@ -1,4 +1,4 @@
-// Which cell a position belongs to, decided as the package decides it, and where the cells are.
+// The cells of a table, and the cell of a position, by the same rules as in the package.
 
 import { ReportError } from "./frame.mjs";
 import { backward, forward } from "./plane.mjs";
@@ -43,10 +43,10 @@ export class Places {
     return found;
   }
 
-  /** A report at a point, as apps send it: its number, coordinates to so many decimals (null: as they are), in a unit, and
-   * degrees where `earth` says so. */
-  placed(number, point, digits, unit, earth) {
-    const named = Object.fromEntries(point.map((value, axis) => ["xyz"[axis], rounded(value, digits[axis])]));
+  /** A report at a point, as apps send it: its number, its coordinates in a unit, to so many decimals (null: unrounded),
+   * and its degrees if `earth`. */
+  describe(number, point, digits, unit, earth) {
+    const named = Object.fromEntries(point.map((value, axis) => ["xyz"[axis], roundTo(value, digits[axis])]));
     return Object.freeze({ number, ...named, unit, ...(this.plane && earth ? this.degrees(point) : {}) });
   }
 
@@ -68,11 +68,11 @@ export class Places {
     return forward(this.plane, longitude, latitude).map((length) => length / this.plane.metres);
   }
 
-  /** Whether degrees name no cell, and the same exchanged do. */
+  /** True if degrees lie outside all cells, and would lie in one if they were exchanged. */
   isExchanged(longitude, latitude) {
     const inRange = (east, north) => Math.abs(east) <= 180 && Math.abs(north) <= 90;
-    const named = (east, north) => inRange(east, north) && this.cellAt(this.onEarth(east, north), true) >= 0;
-    return this.plane !== null && !named(longitude, latitude) && named(latitude, longitude);
+    const namesCell = (east, north) => inRange(east, north) && this.cellAt(this.onEarth(east, north), true) >= 0;
+    return this.plane !== null && !namesCell(longitude, latitude) && namesCell(latitude, longitude);
   }
 
   /** The position of metres east and north of the centre of the plane. */
@@ -83,9 +83,9 @@ export class Places {
 
   /** The cell of a position in `unit`, or -1 for one outside.
    *
-   * On a grid the cell around it; on the border of two the higher one, on the upper border of the grid the last:
-   * decided in integers, for the exact values of the doubles. Among points, those of a position on Earth take the
-   * nearest place (`near`), others the place with exactly these coordinates. */
+   * On a grid this is the cell around it, on a border the higher one, on the upper border of the grid the last one. It is
+   * decided in integers, for the exact values of the doubles. Among points, a position on Earth takes the nearest place
+   * (`near`), others the place with exactly these coordinates. */
   cellAt(position, near = false) {
     if (position.length !== this.axes || !position.every(Number.isFinite)) {
       throw new ReportError("position", `a position is ${this.axes} finite number(s), in ${this.unit}`);
@@ -102,8 +102,8 @@ export class Places {
     const { shape, cell: sides, origin } = this.#domain;
     const steps = [Math.floor(this.#index[cell] / shape[1]), this.#index[cell] % shape[1]];
     return steps.map((step, axis) => {
-      const [a, b, c] = aligned(position[axis], origin[axis], sides[axis]);
-      return Number(floored(((a - b) << BigInt(POINT_BITS + 1)) + c, 2n * c)) - step * 2 ** POINT_BITS - HALF;
+      const [a, b, c] = commonIntegers(position[axis], origin[axis], sides[axis]);
+      return Number(floorDivide(((a - b) << BigInt(POINT_BITS + 1)) + c, 2n * c)) - step * 2 ** POINT_BITS - HALF;
     });
   }
 
@@ -129,6 +129,7 @@ export class Places {
   #nearestOfAll(position) {
     const { shape, cell, origin } = this.#domain;
     return position.reduce((at, x, axis) => {
+      // On a border both cells are equally near: the lower one, as the first of equals.
       const step = Math.ceil((x - origin[axis]) / cell[axis]) - 1;
       return at * shape[axis] + Math.min(Math.max(step, 0), shape[axis] - 1);
     }, 0);
@@ -145,7 +146,7 @@ export class Places {
     return this.#index ? this.#index.indexOf(at) : at;
   }
 
-  /** Whether a position is within the bounding box of the places and the margin of their network. */
+  /** True if a position is in the bounding box of the places, widened by the margin of their network. */
   #withinReach(position) {
     const { margin = 0 } = this.plane;
     return position.every((value, axis) => {
@@ -159,28 +160,29 @@ export class Places {
   }
 }
 
-/** A coordinate to so many decimals, places before the point where they are negative, as it is where they are null. */
-function rounded(value, decimals) {
+/** Round a coordinate to so many decimals: before the point if negative, not at all if null. */
+function roundTo(value, decimals) {
   if (decimals === null) return value;
   return decimals < 0 ? Math.round(value / 10 ** -decimals) * 10 ** -decimals : Number(value.toFixed(decimals));
 }
 
 /** floor((x - low) / side) in exact arithmetic, count - 1 at the upper border, -1 outside. */
 function latticeStep(x, low, side, count) {
-  const [a, b, c] = aligned(x, low, side);
+  const [a, b, c] = commonIntegers(x, low, side);
   const across = a - b;
   if (across < 0n || across > BigInt(count) * c) return -1;
   return Math.min(Number(across / c), count - 1);
 }
 
 /** Integers in the ratio of doubles, exactly. */
-function aligned(...values) {
+function commonIntegers(...values) {
   const parts = values.map(binary);
   const least = Math.min(...parts.map(([, exponent]) => exponent));
   return parts.map(([digits, exponent]) => digits << BigInt(exponent - least));
 }
 
-function floored(dividend, divisor) {
+/** floor(dividend / divisor): BigInt division truncates towards 0. */
+function floorDivide(dividend, divisor) {
   const quotient = dividend / divisor;
   return dividend < 0n && quotient * divisor !== dividend ? quotient - 1n : quotient;
 }
@@ -195,6 +197,7 @@ export function exactly(value) {
 function binary(value) {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value);
+  // IEEE 754: 11 bits of exponent, 52 of the fraction; normal numbers have a hidden leading 1.
   const bits = view.getBigUint64(0);
   const exponent = Number((bits >> 52n) & 0x7ffn);
   const digits = (bits & 0xfffffffffffffn) | (exponent ? 1n << 52n : 0n);

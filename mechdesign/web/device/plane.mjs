@@ -3,17 +3,17 @@
 // A point at geodesic distance s and azimuth a from the centre lies at s (sin a, cos a). With reduced latitudes beta,
 // the geodesic lies over a great circle; a0 is its azimuth at the equator, sigma the arc along it from there, and
 //
-//   s = b times the integral of sqrt(1 + k^2 sin^2 sigma),   k^2 = e'^2 cos^2 a0
-//   longitude = omega - f sin a0 times the integral of (2 - f) / (1 + (1 - f) sqrt(1 + k^2 sin^2 sigma))
+//   (1)  s = b times the integral of sqrt(1 + k^2 sin^2 sigma),   k^2 = e'^2 cos^2 a0
+//   (2)  longitude = omega - f sin a0 times the integral of (2 - f) / (1 + (1 - f) sqrt(1 + k^2 sin^2 sigma))
 //
-// (Karney 2013, "Algorithms for geodesics", equations 7 and 8; omega is the longitude on the sphere). The integrands
-// are smooth and nearly constant: ten Gauss points are exact to the last digits of a double over half the Earth.
+// (Karney 2013, "Algorithms for geodesics", equations 7 and 8; omega is the longitude on the sphere). The integrands are
+// smooth and nearly constant, so ten Gauss points are exact to the last digits of a double over half the Earth.
 
 const MAJOR = 6378137;
 const FLATTENING = 1 / 298.257223563;
 const MINOR = MAJOR * (1 - FLATTENING);
 const SECOND = (FLATTENING * (2 - FLATTENING)) / (1 - FLATTENING) ** 2; // e'^2
-const AT_CENTRE = 1e-10; // radians: PROJ takes what is nearer for the centre itself, and so do we
+const AT_CENTRE = 1e-10; // radians: PROJ treats nearer points as the centre itself, and so do we
 const MOST_STEPS = 50;
 export const NODES = [0.1488743389816312, 0.4333953941292472, 0.6794095682990244, 0.8650633666889845, 0.9739065285171717];
 export const WEIGHTS = [0.2955242247147529, 0.2692667193099963, 0.219086362515982, 0.1494513491505806, 0.0666713443086881];
@@ -21,10 +21,11 @@ export const WEIGHTS = [0.2955242247147529, 0.2692667193099963, 0.21908636251598
 /** Metres [east, north] of degrees, on the plane about `centre` {longitude, latitude}. Within nanometres of PROJ's for
  * cities and countries; near the point opposite to the centre only the direction suffers. */
 export function forward(centre, longitude, latitude) {
-  const apart = radians(turned(longitude - centre.longitude));
+  const apart = radians(normaliseDegrees(longitude - centre.longitude));
   if (Math.abs(apart) < AT_CENTRE && Math.abs(radians(latitude - centre.latitude)) < AT_CENTRE) return [0, 0];
-  const [sine1, cosine1] = reduced(centre.latitude);
-  const [sine2, cosine2] = reduced(latitude);
+  const [sine1, cosine1] = reducedLatitude(centre.latitude);
+  const [sine2, cosine2] = reducedLatitude(latitude);
+  // omega - apart depends on the arc, and the arc on omega: a fixed point of (2).
   let omega = apart;
   for (let step = 0; ; step++) {
     const toEast = cosine2 * Math.sin(omega);
@@ -46,7 +47,8 @@ export function forward(centre, longitude, latitude) {
 export function backward(centre, east, north) {
   const length = Math.hypot(east, north);
   if (length === 0) return [centre.longitude, centre.latitude];
-  const path = pathOf(...reduced(centre.latitude), east / length, north / length);
+  const path = pathOf(...reducedLatitude(centre.latitude), east / length, north / length);
+  // Newton's method for the arc of length s in (1), whose derivative is `speed`.
   let arc = length / MINOR;
   for (let step = 0; step < MOST_STEPS; step++) {
     const excess = stretch(path, arc) - length / MINOR;
@@ -57,7 +59,7 @@ export function backward(centre, east, north) {
   const sine = path.cosine0 * Math.sin(at);
   const latitude = Math.atan2(sine, (1 - FLATTENING) * Math.hypot(path.cosine0 * Math.cos(at), path.sine0));
   const omega = longitudeOn(path, at) - longitudeOn(path, path.start);
-  return [turned(centre.longitude + degrees(omega - lag(path, arc))), degrees(latitude)];
+  return [normaliseDegrees(centre.longitude + degrees(omega - lag(path, arc))), degrees(latitude)];
 }
 
 /** The great circle through a point of the auxiliary sphere in a direction: a0, the arc of the point, k^2. */
@@ -75,10 +77,12 @@ function speed(path, at) {
   return Math.sqrt(1 + path.k2 * Math.sin(at) ** 2);
 }
 
+/** The length of an arc in units of b, (1). */
 function stretch(path, arc) {
   return integral((at) => speed(path, at), path.start, arc);
 }
 
+/** The difference of omega and the longitude, (2). */
 function lag(path, arc) {
   const slow = (at) => (2 - FLATTENING) / (1 + (1 - FLATTENING) * speed(path, at));
   return FLATTENING * path.sine0 * integral(slow, path.start, arc);
@@ -93,13 +97,14 @@ function integral(integrand, start, arc) {
 }
 
 /** Sine and cosine of the reduced latitude. */
-function reduced(latitude) {
+function reducedLatitude(latitude) {
   const [sine, cosine] = [(1 - FLATTENING) * Math.sin(radians(latitude)), Math.cos(radians(latitude))];
   const size = Math.hypot(sine, cosine);
   return [sine / size, cosine / size];
 }
 
-function turned(angle) {
+/** A longitude within (-180, 180]. */
+function normaliseDegrees(angle) {
   const within = angle - 360 * Math.round(angle / 360);
   return within === -180 ? 180 : within;
 }

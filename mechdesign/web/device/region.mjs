@@ -1,5 +1,5 @@
-// Read the device map of a region: five bytes a place; a container as frame.mjs has it. devicemap/files.py of the
-// package says which numbers it holds, device_map.py what they mean.
+// Read a device map: five bytes a place, in a container (frame.mjs). devicemap/files.py of the package lists its numbers,
+// and device_map.py defines them.
 
 import { ReportError, headerOf, isObject, readFrame } from "./frame.mjs";
 import { checkDomain } from "./table.mjs";
@@ -17,56 +17,56 @@ const REGION_WHOLE = [
   ["shift", 0, 61], // so that 2^shift is at most the ratio, and E falls
 ];
 
-/** Whether bytes begin as those of a device map do. */
+/** True if bytes have the header of a device map. */
 export function isRegion(bytes) {
   return headerOf(bytes).kind === "devicemap";
 }
 
-/** {header, arrays} as `readTable` gives them, of the bytes of a device map: arrays level, potential, weight, place by
- * place. Rejects with ReportError "table" for anything but what was written. */
+/** Read {header, arrays} of a device map, as `readTable` returns them. The arrays are level, potential and weight of each
+ * place. Rejects with ReportError "table" unless the bytes are as they were written. */
 export async function readRegion(bytes) {
   let header;
   const { arrays } = await readFrame(bytes, (told) => {
-    header = checkedRegion(told);
+    header = checkDeviceMap(told);
     return Object.entries({ level: "u2", potential: "i2", weight: "u1" }).map(([name, type]) => [name, type, header.shape, 1]);
   });
   const [none, outside] = [arrays.level.indexOf(0), inMargin(arrays.potential, header)];
-  says(none < 0, `level of place ${none}`, "positive", 0);
-  says(outside < 0, `potential of place ${outside}, in the margin,`, "0", arrays.potential[outside]);
+  requireField(none < 0, `level of place ${none}`, "positive", 0);
+  requireField(outside < 0, `potential of place ${outside}, in the margin,`, "0", arrays.potential[outside]);
   return { header, arrays };
 }
 
-/** The header of a table, of that of a map. */
-function checkedRegion(told) {
+/** Check the header of a device map, and add the fields that headers of tables have. */
+function checkDeviceMap(told) {
   const spare = Object.keys(told).find((name) => !REGION_KEYS.includes(name) && name !== "plane");
-  says(spare === undefined, "header", "without other names", spare);
-  for (const name of REGION_KEYS) says(Object.hasOwn(told, name), name, "there", undefined);
+  requireField(spare === undefined, "header", "without other names", spare);
+  for (const name of REGION_KEYS) requireField(Object.hasOwn(told, name), name, "there", undefined);
   const { kind, cells, margin, cell, origin, stencil, length_scales: scales, ratio, bound, about, plane } = told;
-  says(kind === "devicemap", "kind", "devicemap", kind);
-  for (const name of ["claim", "cost", "unit"]) says(typeof told[name] === "string", name, "text", told[name]);
-  for (const name of ["claim_digest", "source_sha256"]) says(REGION_NAME.test(told[name]), name, "64 digits", told[name]);
-  says(isObject(about) && Object.values(about).every((text) => typeof text === "string"), "about", "texts", about);
+  requireField(kind === "devicemap", "kind", "devicemap", kind);
+  for (const name of ["claim", "cost", "unit"]) requireField(typeof told[name] === "string", name, "text", told[name]);
+  for (const name of ["claim_digest", "source_sha256"]) requireField(REGION_NAME.test(told[name]), name, "64 digits", told[name]);
+  requireField(isObject(about) && Object.values(about).every((text) => typeof text === "string"), "about", "texts", about);
   const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
   const pair = (list, fits) => Array.isArray(list) && list.length === 2 && list.every(fits);
-  says(pair(cells, (count) => whole(count, 2, MOST_AREA)), "cells", "two integers from 2", cells);
-  says(whole(margin, 0, MOST_AREA), "margin", "an integer from 0", margin);
+  requireField(pair(cells, (count) => whole(count, 2, MOST_AREA)), "cells", "two integers from 2", cells);
+  requireField(whole(margin, 0, MOST_AREA), "margin", "an integer from 0", margin);
   const shape = cells.map((count) => count + 2 * margin);
-  says(shape[0] * shape[1] <= MOST_AREA, "cells", "at most 2^24 with the margin", shape);
-  says(pair(cell, (side) => Number.isFinite(side) && side > 0), "cell", "two sides", cell);
-  says(pair(origin, Number.isFinite), "origin", "two numbers", origin);
+  requireField(shape[0] * shape[1] <= MOST_AREA, "cells", "at most 2^24 with the margin", shape);
+  requireField(pair(cell, (side) => Number.isFinite(side) && side > 0), "cell", "two sides", cell);
+  requireField(pair(origin, Number.isFinite), "origin", "two numbers", origin);
   const unit = told.level_unit;
-  says(Number.isFinite(unit) && unit > 0, "level_unit", "a number above 0", unit);
-  says(stencil === 8 || stencil === 16, "stencil", "8 or 16", stencil);
+  requireField(Number.isFinite(unit) && unit > 0, "level_unit", "a number above 0", unit);
+  requireField(stencil === 8 || stencil === 16, "stencil", "8 or 16", stencil);
   const kinds = stencil === 8 ? 3 : 5;
   const sized = Array.isArray(scales) && scales.length === kinds;
-  says(sized && scales.every((value) => whole(value, 1, 2 ** 32 - 1)), "length_scales", `${kinds} below 2^32`, scales);
+  requireField(sized && scales.every((value) => whole(value, 1, 2 ** 32 - 1)), "length_scales", `${kinds} below 2^32`, scales);
   for (const [name, least, most] of REGION_WHOLE) {
-    says(whole(told[name], least, most), name, `an integer from ${least} to ${most}`, told[name]);
+    requireField(whole(told[name], least, most), name, `an integer from ${least} to ${most}`, told[name]);
   }
   const digits = /^[0-9]{19}$/.test(ratio) && BigInt(ratio) >> 61n === 1n;
-  says(digits, "ratio", "digits of a number from 2^61 to 2^62", ratio);
+  requireField(digits, "ratio", "digits of a number from 2^61 to 2^62", ratio);
   const bounded = pair(bound, Number.isInteger) && whole(bound[0], 2 ** 30, 2 ** 31 - 1) && whole(bound[1], 0, 64);
-  says(bounded, "bound", "from 2^30 below 2^31, and from 0 to 64", bound);
+  requireField(bounded, "bound", "from 2^30 below 2^31, and from 0 to 64", bound);
   const domain = { kind: "grid", axes: 2, shape: cells, cell, origin, ...(plane === undefined ? {} : { plane }) };
   checkDomain(domain);
   const count = cells[0] * cells[1];
@@ -74,8 +74,8 @@ function checkedRegion(told) {
   return { ...told, ...also, ledger: told.claim_digest, mechanism: told.source_sha256 }; // names that tables have
 }
 
-/** Refuses a map unless a field of it is as it must be. */
-function says(holds, field, must, value) {
+/** Refuse a map with a message unless a condition on a field holds. */
+function requireField(holds, field, must, value) {
   if (holds) return;
   const shown = String(JSON.stringify(value)).slice(0, 80);
   throw new ReportError("table", `the map's ${field} must be ${must}, not ${shown}: use an unaltered map`);

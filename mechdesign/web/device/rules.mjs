@@ -1,5 +1,5 @@
-// At which ticks a session reports, and from which table: by what was released, and by nothing else. A rule is asked with
-// a tick, the steps so far and the belief; it is given no place.
+// The ticks at which a session reports, and the table of each report. A rule sees a tick, the released steps and the
+// belief that follows from them. It never sees a position, so its decisions reveal nothing new.
 
 import { need } from "./frame.mjs";
 import { startOf, stepsSince, windowOf } from "./windows.mjs";
@@ -11,8 +11,8 @@ const HOURS = 24;
 export function ruleOf(description, ticks, tables) {
   const { kind, table_thresholds: bounds, table_numbers: numbers } = description;
   const rising = (list) => Array.isArray(list) && list.every((each, k) => each > (list[k - 1] ?? 0) && each < Infinity);
-  const named = (list) => Array.isArray(list) && list.every((each) => Number.isInteger(each) && each >= 0 && each < tables);
-  need(rising(bounds) && named(numbers), "has a rule of other tables");
+  const areTables = (list) => Array.isArray(list) && list.every((each) => Number.isInteger(each) && each >= 0 && each < tables);
+  need(rising(bounds) && areTables(numbers), "has a rule of other tables");
   need(numbers.length > 0 || bounds.length < tables, "has a rule of more tables");
   const table = (k, error) => (numbers.length > 0 ? numbers[k] : bounds.filter((bound) => error > bound).length);
   if (kind === "clock") {

@@ -1,5 +1,5 @@
-// A day of reports with one account: a rule that sees what was released says when a report is drawn, a filter names the
-// place in between, and what a window costs is added up exactly. README.md says what it promises.
+// A day of reports with one account. A rule decides from the released reports when the next one is drawn, a filter names
+// the place in between, and the cost of a window is summed exactly. README.md has the promises.
 
 import { readSession } from "./bundle.mjs";
 import { bytesOf, checkOptions, localStorageHere } from "./client.mjs";
@@ -19,8 +19,8 @@ const DAY_LENGTH = 24 * 60 * 60 * 1000;
 
 /** The session of one person; `openSession` makes one. claim, ticks (a day) and unit are those of the design.
  *
- * What a rule decides follows from doubles of the filter: another program that follows the same transcript decides alike,
- * but for an expected error within rounding of a threshold. What is drawn, and what it costs, are integers. */
+ * A rule decides by doubles of the filter. Another program that follows the same transcript decides alike, unless an
+ * expected error is within rounding of a threshold. Draws and their cost are integers. */
 export class Session {
   #header;
   #digits;
@@ -62,11 +62,11 @@ export class Session {
     return this.#clock();
   }
 
-  /** What may be released at a tick, somebody being at a position in degrees, longitude first, for which the nearest place
-   * stands, however far. Where the numbers are not finite there is no fix, and a draw is made and charged all the same. */
+  /** The release of a tick, from a position in degrees, longitude first. The nearest place is used, at any distance.
+   * Numbers that are not finite mean that the device has no fix; a report is drawn and charged all the same. */
   async report(longitude, latitude, { tick = this.tick() } = {}) {
     const fixed = Number.isFinite(longitude) && Number.isFinite(latitude);
-    return this.#reported(fixed ? this.places.nearest(this.places.onEarth(longitude, latitude)) : null, tick);
+    return this.#reportPosition(fixed ? this.places.nearest(this.places.onEarth(longitude, latitude)) : null, tick);
   }
 
   /** The same for a position in the unit of the map: an array with a number for each axis. */
@@ -75,27 +75,27 @@ export class Session {
     if (!Array.isArray(position) || position.length !== axes) {
       throw new ReportError("position", `a position is an array of ${axes} number(s), in ${unit}`);
     }
-    return this.#reported(position.every(Number.isFinite) ? this.places.nearest(position) : null, tick);
+    return this.#reportPosition(position.every(Number.isFinite) ? this.places.nearest(position) : null, tick);
   }
 
   /** The same for a place, by its number. */
   async reportCell(cell, { tick = this.tick() } = {}) {
-    return this.#reported(this.places.checked(cell), tick);
+    return this.#reportPosition(this.places.checked(cell), tick);
   }
 
-  /** The same without a position: the last one that this object was given stands for it, or else the estimate. */
+  /** The same without a position: the last one of this object is used, or else the estimate. */
   async reportNothing({ tick = this.tick() } = {}) {
-    return this.#reported(null, tick);
+    return this.#reportPosition(null, tick);
   }
 
-  /** What was paid, every window summed afresh: exact fractions, as text. */
+  /** The account: payments of every window, summed again, as exact fractions in text. */
   async account() {
     const { steps, last } = await this.#ledger.alone(() => this.#read());
     const [worst, first] = worstWindow(this.#window, steps, ({ table }) => this.#charges[table]);
     return Object.freeze({
       window: this.#window.name,
       limit: fractionWords(...this.#limit),
-      spent: this.#words(this.#paid(steps)),
+      spent: this.#words(this.#chargeOf(steps)),
       worst: this.#words(worst),
       first,
       remaining: this.#remaining(this.#due(steps, Math.max(last, 0))),
@@ -105,13 +105,13 @@ export class Session {
     });
   }
 
-  /** What was released: {tick, table, report} of every report. All that an observer knows. */
+  /** The released reports, {tick, table, report} each: all that an observer knows. */
   async transcript() {
     const { steps } = await this.#ledger.alone(() => this.#read());
     return steps.map(Object.freeze);
   }
 
-  /** Reads what is kept, and keeps a session that has released nothing where there is none. */
+  /** Read the stored session, or store a new one that has released nothing. */
   async begin() {
     await this.#ledger.alone(async () => {
       const state = await this.#ledger.read();
@@ -121,14 +121,15 @@ export class Session {
     return this;
   }
 
-  #reported(place, tick) {
+  #reportPosition(place, tick) {
     if (!Number.isSafeInteger(tick) || tick < 0) throw new ReportError("tick", "a tick is an integer, 0 or more");
     return this.#ledger.alone(async () => {
       const { steps: before, last } = await this.#read();
       if (tick <= last) {
-        throw new ReportError("tick", `a clock was set back, or ticks are out of order: go on after tick ${last}`);
+        throw new ReportError("tick", `a clock was set back, or ticks are out of order: continue after tick ${last}`);
       }
-      const planned = this.#followed(before, last).at(tick);
+      // The table and its charge follow from public history alone, before the position is used.
+      const planned = this.#beliefAfter(before, last).at(tick);
       const table = this.#rule(tick, before, planned);
       const charge = table === null ? 0n : this.#charges[table];
       const due = this.#due(before, tick) + charge;
@@ -138,12 +139,13 @@ export class Session {
       const own = place ?? this.#fix ?? planned.best.place;
       const report = table === null ? null : this.#rows[table].draw(own, this.#bits); // the only place that draws
       const steps = table === null ? before : [...before, { tick, table, report }];
-      const belief = table === null ? planned : planned.seen(this.#likelihood(table, report));
+      const belief = table === null ? planned : planned.update(this.#likelihood(table, report));
+      // Stored before it is returned: a released report is always paid.
       await this.#write(tick, steps);
       [this.#known, this.#fix] = [{ steps, belief }, own];
       return Object.freeze({
         tick,
-        place: this.places.placed(belief.best.place, this.places.point(belief.best.place), this.#digits, this.unit, true),
+        place: this.places.describe(belief.best.place, this.places.point(belief.best.place), this.#digits, this.unit, true),
         error: belief.best.error,
         drawn: table !== null,
         report,
@@ -153,13 +155,13 @@ export class Session {
     });
   }
 
-  /** The belief after the steps that are kept: gone on with, or followed from the beginning. */
-  #followed(steps, last) {
+  /** The belief after the stored steps: continued from the known ones, which must be the first of these. */
+  #beliefAfter(steps, last) {
     const { steps: known, belief: reached } = this.#known;
     const alike = (step, k) => ["tick", "table", "report"].every((name) => step[name] === steps[k]?.[name]);
     if (!known.every(alike)) throw this.#ledger.damaged("was put back in an older state");
-    const seen = (belief, { tick, table, report }) => belief.at(tick).seen(this.#likelihood(table, report));
-    const belief = steps.slice(known.length).reduce(seen, reached);
+    const follow = (belief, { tick, table, report }) => belief.at(tick).update(this.#likelihood(table, report));
+    const belief = steps.slice(known.length).reduce(follow, reached);
     return belief.at(Math.max(last, belief.tick));
   }
 
@@ -170,13 +172,13 @@ export class Session {
     return Float64Array.from(this.#likelihoods[table], (row) => row[report]);
   }
 
-  #paid(steps) {
+  #chargeOf(steps) {
     return steps.reduce((sum, { table }) => sum + this.#charges[table], 0n);
   }
 
-  /** What was paid in the window that ends with `tick`, or, of days, that it is in. */
+  /** The payments in the window that ends with `tick`; for calendar days, in the window that contains it. */
   #due(steps, tick) {
-    return this.#paid(stepsSince(steps, startOf(this.#window, tick)));
+    return this.#chargeOf(stepsSince(steps, startOf(this.#window, tick)));
   }
 
   #words(sum) {
@@ -188,7 +190,7 @@ export class Session {
     return fractionWords(above * this.#unit - due * below, below * this.#unit);
   }
 
-  /** {steps, last}, what is kept. */
+  /** Read the stored {steps, last}. */
   async #read() {
     return this.#checkOwn(await this.#ledger.read());
   }
@@ -207,7 +209,7 @@ export class Session {
     return this.#ledger.write({ format: SESSION_FORMAT, design, limit, window, last, steps });
   }
 
-  /** Whether a state is one that a session can have left: of another design, looked at no further. */
+  /** True if a session can have stored this state. One of another design is not examined further. */
   #sound({ format, design, limit, window, last, steps }) {
     const texts = format === SESSION_FORMAT && typeof design === "string" && fraction(limit) && typeof window === "string";
     if (!texts || !isCount(last + 1) || !Array.isArray(steps)) return false;
@@ -222,8 +224,8 @@ export class Session {
   }
 }
 
-/** The session under `key` of a storage, begun where there is none; report.d.mts describes the options. Rejects with
- * ReportError "option" for a limit below what the design can cost in a window, or other than this session was begun with. */
+/** Open the session under `key` of a storage, or begin it; report.d.mts describes the options. Rejects with ReportError
+ * "option" if the limit is below the cost that the design can reach in a window, or differs from the stored one. */
 export async function openSession(options = {}) {
   checkOptions(options, SESSION_OPTIONS);
   const { window = "1d", now = Date.now, bits = randomBytes, minutes = 0 } = options;

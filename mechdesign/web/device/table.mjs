@@ -1,4 +1,4 @@
-// Read report.bin: a table or factors, a frame as frame.mjs has it. A table holds the low and high 32 bits of the mass of
+// Read report.bin: a table or factors, in a container (frame.mjs). A table holds the low and high 32 bits of the mass of
 // report y for cell u at y n + u; probability = mass / 2^62.
 
 import { isObject, need, readFrame } from "./frame.mjs";
@@ -10,9 +10,9 @@ const MOST_GENERATORS = 1 << 24;
 const ROW_HIGH = 2 ** 30; // 2^62 in units of 2^32
 const HEX = /^[0-9a-f]{64}$/;
 
-/** {header, arrays} of the bytes of a table. Rejects with ReportError "table" for anything but what was written. */
+/** Read {header, arrays} of a table. Rejects with ReportError "table" unless the bytes are as they were written. */
 export async function readTable(bytes) {
-  const { header, arrays } = await readFrame(bytes, (told) => layout(checkedHeader(told)));
+  const { header, arrays } = await readFrame(bytes, (header) => layout(checkHeader(header)));
   need((arrays.accuracy ?? []).every((radius) => Number.isFinite(radius) && radius >= 0), "has no radii of accuracy");
   if (header.kind === "table") checkMasses(header, arrays);
   else checkFactors(header, arrays);
@@ -47,26 +47,26 @@ function layout(header) {
   ];
 }
 
-function checkedHeader(header) {
+function checkHeader(header) {
   need(isObject(header.domain), "has no header");
   for (const name of ["claim", "cost", "unit", "report_unit"]) need(typeof header[name] === "string", `lacks ${name}`);
   for (const name of ["mechanism", "ledger"]) need(HEX.test(header[name]), `lacks ${name}`);
   need(Number.isFinite(header.charge) && header.charge >= 0, "has no charge");
   const { kind, domain } = header;
   need(kind === "table" || kind === "factors", "holds neither a table nor factors");
-  counted(header, "cells", 2, MOST_NUMBERS);
-  counted(header, "reports", 1, MOST_NUMBERS);
-  counted(domain, "axes", 1, 3);
-  if (header.report_axes !== undefined) counted(header, "report_axes", 1, 3);
+  requireCount(header, "cells", 2, MOST_NUMBERS);
+  requireCount(header, "reports", 1, MOST_NUMBERS);
+  requireCount(domain, "axes", 1, 3);
+  if (header.report_axes !== undefined) requireCount(header, "report_axes", 1, 3);
   if (kind === "factors") {
-    counted(header, "places", header.cells, MOST_PLACES);
-    counted(header, "edges", 0, 2 ** 26);
+    requireCount(header, "places", header.cells, MOST_PLACES);
+    requireCount(header, "edges", 0, 2 ** 26);
     if (header.columns !== undefined) {
-      counted(header, "columns", 1, MOST_COLUMNS);
-      counted(header, "generators", header.columns, MOST_GENERATORS);
+      requireCount(header, "columns", 1, MOST_COLUMNS);
+      requireCount(header, "generators", header.columns, MOST_GENERATORS);
     }
-    counted(header, "cap", 1, 65535);
-    counted(header, "shift", 0, 61); // so that 2^shift is at most the ratio, and E falls
+    requireCount(header, "cap", 1, 65535);
+    requireCount(header, "shift", 0, 61); // so that 2^shift is at most the ratio, and E falls
     need(header.reports === header.cells && !header.report_axes, "has factors for reports apart from its cells");
     need(/^[0-9]{19}$/.test(header.ratio) && BigInt(header.ratio) >> 61n === 1n, "has no ratio");
   }
@@ -82,7 +82,7 @@ function checkedHeader(header) {
   return header;
 }
 
-/** Refuses places of which a position cannot be located. */
+/** Refuse a domain in which a position cannot be located. */
 export function checkDomain(domain) {
   const { axes, plane } = domain;
   need(["grid", "points", "nodes"].includes(domain.kind), "has places of an unknown kind");
@@ -98,26 +98,31 @@ export function checkDomain(domain) {
   const { longitude, latitude, metres, margin = 0 } = plane;
   need([longitude, latitude, metres, margin].every(Number.isFinite) && metres > 0, "has a plane without numbers");
   need(Math.abs(longitude) <= 180 && Math.abs(latitude) <= 85, "has a plane that lies nowhere");
-  counted(plane, "decimals", 0, 30);
+  requireCount(plane, "decimals", 0, 30);
 }
 
-/** Every mass is at least 1, and every row sums to exactly 2^62. */
+/** Refuse a table unless every mass is at least 1 and every row sums to exactly 2^62. */
 function checkMasses({ cells, reports }, { low, high }) {
-  const [lows, highs] = [new Float64Array(cells), new Float64Array(cells)]; // exact: below 2^53
+  const [lows, highs] = [new Float64Array(cells), new Float64Array(cells)];
   let none = false;
   for (let y = 0, at = 0; y < reports; y++) {
     for (let u = 0; u < cells; u++, at++) {
+      // Carried at once: sums of low halves stay below 2^33 however many reports there are, hence exact.
       lows[u] += low[at];
       highs[u] += high[at];
+      if (lows[u] >= 2 ** 32) {
+        lows[u] -= 2 ** 32;
+        highs[u] += 1;
+      }
       none ||= (low[at] | high[at]) === 0;
     }
   }
   need(!none, "has a mass below 1");
-  const wrong = lows.findIndex((sum, u) => sum % 2 ** 32 !== 0 || highs[u] + sum / 2 ** 32 !== ROW_HIGH);
+  const wrong = lows.findIndex((sum, u) => sum !== 0 || highs[u] !== ROW_HIGH);
   need(wrong < 0, `has a row, that of cell ${wrong}, which does not sum to 2^62`);
 }
 
-/** Refuses factors of numbers out of range; those of a page are signed. */
+/** Refuse factors whose numbers are out of range; the numbers of a page are signed. */
 export function checkFactors({ cells, places, generators, cap }, arrays) {
   const { weight, target, inner, tail, ahead, units, first, from, offset } = arrays;
   const within = (list, count) => list.every((number) => number >= 0 && number < count);
@@ -127,6 +132,7 @@ export function checkFactors({ cells, places, generators, cap }, arrays) {
   const head = tail.map((place, e) => place + ahead[e]);
   need(within(tail, places) && within(head, places), "has an edge that ends nowhere");
   const longest = units.reduce((most, value) => Math.max(most, value), 0);
+  // Sums of a distance and an edge must fit into 16 bits.
   need(longest <= cap && cap + longest <= 65535, "has an edge that is too long");
   if (!first) return;
   const rises = first.every((at, k) => (k === 0 ? at === 0 : at > first[k - 1]) && at < generators);
@@ -135,6 +141,7 @@ export function checkFactors({ cells, places, generators, cap }, arrays) {
   need(offset.every((value) => value <= cap), "has an offset above the cap");
 }
 
+/** Refuse cells off the lattice, neighbours that are not cells, and coordinates that are not finite. */
 function checkPlaces({ cells, domain }, { index, points, around, report_points: reports }) {
   const size = index && domain.shape.reduce((a, b) => a * b);
   need(!index || index.every((at, i) => at < size && (i === 0 || at > index[i - 1])), "has cells off its lattice");
@@ -142,6 +149,7 @@ function checkPlaces({ cells, domain }, { index, points, around, report_points: 
   need([points, reports].every((list) => !list || list.every(Number.isFinite)), "has a place without coordinates");
 }
 
-export function counted(holder, name, least, most) {
+/** Refuse a file unless a field is an integer in a range. */
+export function requireCount(holder, name, least, most) {
   need(Number.isInteger(holder[name]) && holder[name] >= least && holder[name] <= most, `has no ${name}`);
 }

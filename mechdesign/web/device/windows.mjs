@@ -1,4 +1,4 @@
-// Exact fractions, and windows of ticks in which the charges of steps are added up.
+// Exact fractions, and windows of ticks in which the charges of steps are summed.
 
 import { exactly } from "./places.mjs";
 
@@ -27,8 +27,8 @@ export function commonDenominator(fractions) {
   return fractions.reduce((all, [, below]) => (all / divisor(all, below)) * below, 1n);
 }
 
-/** The window of a word, of `ticks` a day: "1d", "14d", days from midnight; "24h", any so many hours. length, in ticks;
- * calendar; name, in words. Null for anything else, and for hours that are no integer number of ticks. */
+/** The window that a word names, with `ticks` a day: "1d" or "14d" are days from midnight, "24h" any 24 hours. It has
+ * length in ticks, calendar (true for days) and name. Null for other words, and for hours that end within a tick. */
 export function windowOf(given, ticks) {
   const found = WINDOW.exec(given);
   if (!found) return null;
@@ -39,7 +39,7 @@ export function windowOf(given, ticks) {
   return { length, calendar, name: calendar ? days : `any ${given} in a row` };
 }
 
-/** The first tick of the window that ends with `tick`, or, of days, that it is in. */
+/** The first tick of the window that ends with `tick`; for calendar days, of the window that contains it. */
 export function startOf({ length, calendar }, tick) {
   return calendar ? Math.floor(tick / length) * length : tick - length + 1;
 }
@@ -51,8 +51,8 @@ export function stepsSince(steps, tick) {
   return steps.slice(from);
 }
 
-/** [sum, first]: the largest sum in one window of amountOf(step), integers, and the first tick of that window. Sums
- * grow only where a step is met: of the windows that end there, or have it, one is largest. */
+/** The largest sum of amountOf(step), integers, in one window, and the first tick of that window, [sum, first]. A sum
+ * grows only with a step, so it is enough to try the windows that end with a step or contain it. */
 export function worstWindow(window, steps, amountOf) {
   let [from, to, sum, most, at] = [0, 0, 0n, 0n, 0];
   for (const { tick } of steps) {
@@ -64,6 +64,7 @@ export function worstWindow(window, steps, amountOf) {
   return [most, at];
 }
 
+/** The greatest common divisor. */
 function divisor(a, b) {
   while (b > 0n) [a, b] = [b, a % b];
   return a;

@@ -12,18 +12,19 @@ const NUMBERS = {
   u1: Uint8Array,
 };
 
-/** The bytes in a base64 text, unpacked. Rejects where they are damaged. */
-async function unpacked(text) {
+/** Unpack the bytes in a base64 text. Rejects if they are damaged. */
+async function unpackBytes(text) {
   const packed = Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** The page in a base64 text. Rejects where it is damaged. */
-async function unpackedPage(text) {
-  const bytes = await unpacked(text);
+/** Unpack the page in a base64 text. Rejects if it is damaged. */
+async function unpackPage(text) {
+  const bytes = await unpackBytes(text);
   const end = 4 + new DataView(bytes.buffer).getUint32(0, true);
   const contents = JSON.parse(new TextDecoder().decode(bytes.subarray(4, end)));
+  // A typed array must start at a multiple of its item size, 8 bytes at most.
   return { contents, bytes, start: 8 * Math.ceil(end / 8) };
 }
 
@@ -40,28 +41,28 @@ function array(page, name) {
   return new NUMBERS[entry.dtype](page.bytes.buffer, page.start + entry.start, count);
 }
 
-/** The array `name` of place numbers as doubles below 2^53. */
+/** The array `name` of place numbers, as 32-bit integers: a page has far fewer than 2^31 places. */
 function places(page, name) {
   return Int32Array.from(array(page, name), Number);
 }
 
-/** The secrets whose rows a page carries: all, but of a table too large for it. */
+/** The secrets whose rows a page carries: all of them unless the table is too large. */
 function carriedRows(page) {
   if (has(page, "carried")) return places(page, "carried");
   return Int32Array.from({ length: array(page, "prior").length }, (_, u) => u);
 }
 
-/** An attribute of the file: a text, or a number; undefined where there is none. */
+/** An attribute of the file: a text or a number; undefined if the file lacks it. */
 function attribute(page, name) {
   return page.contents.attrs[name];
 }
 
-/** The object in an attribute. */
-function described(page, name) {
+/** The object that an attribute holds as JSON. */
+function jsonAttribute(page, name) {
   return JSON.parse(attribute(page, name));
 }
 
-/** The unit of an array; undefined where it has none. */
+/** The unit of an array; undefined if it has none. */
 function unitOf(page, name) {
   return page.contents.arrays[name]?.units;
 }

@@ -16,7 +16,8 @@ for (const k of [4, 8, 16, 32, 64]) STENCILS[`1 ${k}`] = ["1"];
 for (const [k, end] of [[4, 1], [8, 2], [16, 3], [32, 5], [64, 9]]) {
   STENCILS[`2 ${k}`] = ["10", "11", "21", "31", "32", "41", "43", "52", "53"].slice(0, end);
 }
-// A unit that may stand in a sentence: a printable name of at most 40 characters and four words, and no clause.
+// A unit that may stand in a sentence: a printable name of at most 40 characters and four words, without punctuation.
+// The unit is printed inside the claim: free text could pass for a part of that sentence.
 const WORD = /^(?!(?:\S* ){4})(?!.*[.] )[^\p{C}\p{Zl}\p{Zp},;:!?"]{1,40}$/u;
 const KINDS = ["discrete", "euclidean", "eikonal", "streets", "graph"];
 
@@ -31,9 +32,10 @@ function claimOf({ kind, epsilon = 0, level, stencil, multiplier }) {
   return { kind, stencil, least, most, scale: multiplier, rate: times(exactly(most), exactly(multiplier)) };
 }
 
-/** Lattice places [i, j, ...] of points (axes of n each); null where they are not centres of different cells of the grid. */
+/** Lattice places [i, j, ...] of points (axes of n each); null unless they are centres of different cells of the grid. */
 function latticeOf({ shape, cell, origin }, points) {
   if (points.length !== shape.length) return null;
+  // A centre in doubles is off by far less than a millionth of a side, and another centre by a whole side.
   const index = Array.from(points[0], (_, u) => points.map((axis, k) => Math.round((axis[u] - origin[k]) / cell[k] - 0.5)));
   const fits = index.every((at, u) =>
     at.every((i, k) => i >= 0 && i < shape[k] && Math.abs(origin[k] + (i + 0.5) * cell[k] - points[k][u]) < cell[k] / 1e6),
@@ -66,8 +68,9 @@ function* claimFaults({ claim, domain, points, unit, edges, whole }) {
     }
     if (e % 512 === 0) yield (0.5 * e) / edges.tail.length;
   }
+  // Without all edges, pairs and neighbours cannot be checked: the page lists that as assumed.
   if (!whole) return [];
-  if (claim.kind !== "eikonal") return yield* apart(index, edges, over);
+  if (claim.kind !== "eikonal") return yield* unjoinedPairs(index, edges, over);
   return isWhole(domain, index.length) ? missingNeighbours(index, steps, edges) : [];
 }
 
@@ -86,6 +89,7 @@ function overLimit(points, discrete, limit) {
   };
 }
 
+/** The first neighbours of a whole grid that no edge joins, as a list of at most one fault. */
 function missingNeighbours(index, steps, { tail, head }) {
   const at = new Map(index.map((place, u) => [String(place), u]));
   const joined = new Set(Array.from(tail, (u, e) => `${Math.min(u, head[e])} ${Math.max(u, head[e])}`));

@@ -7,7 +7,7 @@
 // are part of the contents of one of these. By area B is any cells of a grid that are together no larger than a disc: those that
 // have most of a report. The radius is raised by 2^-40 of itself, beyond rounding.
 
-const RAISED = 1 + 2 ** -40;
+const RAISED = 1 + 2 ** -40; // beyond the rounding of distances in doubles
 const SHARE = /^[0-9]{1,5}\/[0-9]{1,5}$/;
 const PARTS = 65536n; // numerators and denominators are below it
 const ON_CIRCLE = 2 ** -37; // of a radius: how far off a circle a point may be that is taken for one on it
@@ -19,9 +19,9 @@ const OTHER_LIMITS = ["report-cap", "required-report", "error-cap"]; // which a 
  * where one breaks a rule of posteriors/limits.py. */
 function capsOf(page) {
   if (attribute(page, "program") !== "constrained") return [];
-  const { constraints } = described(page, "parameters");
+  const { constraints } = jsonAttribute(page, "parameters");
   const on = constraints.filter(({ constraint }) => !OTHER_LIMITS.includes(constraint));
-  const conflict = placedOf(page) ? "it cannot be combined with a claim between positions, which draw mixtures of rows" : null;
+  const conflict = positionClaimOf(page) ? "it cannot be combined with a claim between positions, which draw mixtures of rows" : null;
   for (const limit of on) {
     const wrong = brokenRule(limit, array(page, "prior").length) ?? conflict;
     if (wrong) throw new RangeError(`invalid limit on discs: ${wrong}`);
@@ -29,7 +29,7 @@ function capsOf(page) {
   return on;
 }
 
-/** The rule that a limit breaks; null where it keeps them all. */
+/** The rule that a limit breaks, in words; null if it breaks none. */
 function brokenRule(limit, count) {
   const { constraint, radius, centres, people } = limit;
   const numbers = Object.hasOwn(LIMITS, constraint) ? LIMITS[constraint] : [];
@@ -44,28 +44,29 @@ function brokenRule(limit, count) {
     if (!(total > 0 && total < 2 ** 32)) return "the number of its people is 0 or at least 2^32";
   }
   if (!numbers.every((name) => typeof limit[name] === "string" && SHARE.test(limit[name]))) return "its numbers are not fractions";
-  const [[a, b], [c, d]] = [sharesOf(limit[numbers[0]]), sharesOf(limit.wrong_by ?? "1/1")];
+  const [[a, b], [c, d]] = [fractionOf(limit[numbers[0]]), fractionOf(limit.wrong_by ?? "1/1")];
   if ([a, b, c, d].some((part) => part >= PARTS) || b === 0n || d === 0n) return "its numbers are not fractions";
   if (constraint === "posterior-lift" ? a <= b : a <= 0n || a >= b) return "its share is not between 0 and 1, or its factor not above 1";
   return c < d ? "its counts are off by a factor below 1" : null;
 }
 
-/** A fraction "a/b" as two integers. */
-function sharesOf(words) {
+/** The two integers of a fraction "a/b". */
+function fractionOf(words) {
   return words.split("/").map(BigInt);
 }
 
 /** The share under the counts of the file that keeps a limit if each count is off by up to a factor, either way. */
-function designedShare({ share, wrong_by: wrong }) {
-  const [[a, b], [c, d]] = [sharesOf(share), sharesOf(wrong).map((k) => k * k)];
+function shareWithMargin({ share, wrong_by: wrong }) {
+  const [[a, b], [c, d]] = [fractionOf(share), fractionOf(wrong).map((k) => k * k)];
   // Counts times k inside and 1 / k outside multiply the odds by k^2 = c / d: the share s that becomes a / b solves
   // s c / (s c + (1 - s) d) = a / b.
-  const [over, under] = lowest(a * d, b * c - (c - d) * a);
+  const [over, under] = lowestTerms(a * d, b * c - (c - d) * a);
   // A longer fraction is rounded down: a smaller share keeps the limit.
-  return under < PARTS ? [over, under] : lowest((over * (PARTS - 1n)) / under, PARTS - 1n);
+  return under < PARTS ? [over, under] : lowestTerms((over * (PARTS - 1n)) / under, PARTS - 1n);
 }
 
-function lowest(over, under) {
+/** A fraction in lowest terms, by Euclid's algorithm. */
+function lowestTerms(over, under) {
   let [a, b] = [over, under];
   while (b) [a, b] = [b, a % b];
   return [over / a, under / a];
@@ -93,34 +94,35 @@ function discsOf(points, radius, centres, every) {
   const discs = new Map();
   for (const middle of middles) {
     const steps = at.map((place) => place.map((x, k) => x - middle[k]));
+    // Raised once more: a centre through two places is itself rounded, and both must stay inside its disc.
     const inside = steps.map((_, u) => u).filter((u) => Math.hypot(...steps[u]) <= wide * RAISED);
     const on = inside.filter((u) => Math.hypot(...steps[u]) >= wide * (1 - ON_CIRCLE));
     const ahead = (way, u) => steps[u].reduce((sum, x, k) => sum + x * way[k], 0) > 0;
-    const faces = withParts ? waysOff(on.map((u) => steps[u])).map((way) => inside.filter((u) => !on.includes(u) || ahead(way, u))) : [];
+    const faces = withParts ? separatingDirections(on.map((u) => steps[u])).map((way) => inside.filter((u) => !on.includes(u) || ahead(way, u))) : [];
     for (const face of [inside, ...faces]) if (face.length) discs.set(face.join(), face);
   }
   return [...discs.values()];
 }
 
 /** Directions to move a disc in: one between each two in which it begins or ceases to lose a point on its circle. */
-function waysOff(on) {
+function separatingDirections(on) {
   if (on[0]?.length === 1) return [[-1], [1]];
   const turned = on.flatMap(([x, y]) => [-1, 1].map((sign) => Math.atan2(y, x) + (sign * Math.PI) / 2));
   const ends = [...new Set(turned.map((turn) => Number((((turn % TAU) + TAU) % TAU).toFixed(9))))].sort((a, b) => a - b);
   return ends.map((end, k) => (end + (ends[k + 1] ?? ends[0] + TAU)) / 2).map((half) => [Math.cos(half), Math.sin(half)]);
 }
 
-/** How many cells of the grid of a page are together no larger than a disc. Throws RangeError where none is. */
+/** How many cells of the grid of a page are together no larger than a disc. Throws RangeError if not even one is. */
 function cellsOfArea(page, { radius, constraint }) {
-  const { kind, cell } = described(page, "domain");
+  const { kind, cell } = jsonAttribute(page, "domain");
   const cells = Math.floor(Math.PI * ((radius * RAISED) / cell?.[0]) * ((radius * RAISED) / cell?.[1]));
   if (kind !== "grid" || cell.length !== 2 || !(cells >= 1 && cells < 1e150) || constraint !== "posterior-cap")
     throw new RangeError("this page cannot check a limit on areas of this kind");
   return cells;
 }
 
-/** The places, at most `cells`, that have most of a report. */
-function likeliest(joint, cells) {
+/** The `cells` places with the largest shares of a report, or all of them if they are fewer. */
+function likeliestPlaces(joint, cells) {
   return joint.map((_, u) => u).sort((u, v) => (joint[u] < joint[v] ? 1 : joint[u] > joint[v] ? -1 : 0)).slice(0, cells);
 }
 
@@ -131,7 +133,7 @@ function* capFaults(page, mass) {
   let [compared, worst] = [0, { share: 0 }];
   for (const cap of capsOf(page)) {
     const lift = cap.constraint === "posterior-lift";
-    const limit = lift ? sharesOf(cap.factor) : designedShare(cap);
+    const limit = lift ? fractionOf(cap.factor) : shareWithMargin(cap);
     const cells = cap.centres === "area" ? cellsOfArea(page, cap) : 0;
     const discs = cells ? [] : discsOf(points, cap.radius, cap.centres, lift);
     for (const persons of cap.people) {
@@ -140,7 +142,7 @@ function* capFaults(page, mass) {
       for (let y = 0; y < reports; y++) {
         const joint = people.map((k, u) => k * mass[u * reports + y]);
         const all = joint.reduce((sum, part) => sum + part, 0n);
-        for (const disc of cells ? [likeliest(joint, cells)] : discs) {
+        for (const disc of cells ? [likeliestPlaces(joint, cells)] : discs) {
           const inside = disc.reduce((sum, u) => sum + joint[u], 0n);
           const living = lift ? disc.reduce((sum, u) => sum + people[u], 0n) : 1n;
           compared++;
@@ -167,7 +169,7 @@ function article(noun) {
 
 /** The limits of a page in words. */
 function capWords(page) {
-  const [{ unit }, { one, many }, shape] = [described(page, "domain"), nounsOfPage(page), shapeOf(page)];
+  const [{ unit }, { one, many }, shape] = [jsonAttribute(page, "domain"), nounsOfPage(page), shapeOf(page)];
   const centre = `the centre of ${article(one)} ${one}`;
   return capsOf(page).map((cap) => {
     const radius = ofLength(cap.radius, unit, false);
@@ -176,10 +178,10 @@ function capWords(page) {
     const disc = cap.centres === "area" ? `${many} that are together no larger than a ${round}` : round;
     const whom = `for an adversary whose prior follows the number of people at the centres of ${many}${cap.people.length > 1 ? `, by any of ${cap.people.length} counts` : ""}`;
     if (cap.constraint === "posterior-lift") {
-      const [over, under] = sharesOf(cap.factor).map(Number);
+      const [over, under] = fractionOf(cap.factor).map(Number);
       return `Any one report multiplies the probability of any ${disc} by at most ${figure(over / under, true)}, ${whom}. The limit covers one report; a second one can reveal more.`;
     }
-    const [[a, b], [c, d]] = [sharesOf(cap.share).map(Number), sharesOf(cap.wrong_by).map(Number)];
+    const [[a, b], [c, d]] = [fractionOf(cap.share).map(Number), fractionOf(cap.wrong_by).map(Number)];
     const wrong = (k) => `if each of these numbers is up to ${k} times too high or too low`;
     const off = c > d ? `, also ${wrong(figure(c / d, false))}` : `. I${wrong(2).slice(1)}, it is at most ${percent((4 * a) / (3 * a + b), true, 3)}`;
     return `After any one report, at most ${percent(a / b, true, 3)} of the probability lies in any ${disc}, ${whom}${off}. The limit covers one report; a second one can reveal more.`;

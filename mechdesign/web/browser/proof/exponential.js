@@ -11,12 +11,13 @@ function times([a, b], [c, d]) {
 }
 
 /** True if one fraction exceeds another. */
-function more([a, b], [c, d]) {
+function exceedsFraction([a, b], [c, d]) {
   return a * d > c * b;
 }
 
-/** The double next to a fraction. */
-function double([p, q]) {
+/** The double nearest to a fraction, up to a truncation of 2^-79 of it. */
+function nearestDouble([p, q]) {
+  // A quotient of about 80 bits: Number then rounds it to 53, and scaling by a power of 2 is exact.
   const shift = bitLength(q) - bitLength(p) + 80;
   return Number(shift < 0 ? p / (q << BigInt(-shift)) : (p << BigInt(shift)) / q) * 2 ** -shift;
 }
@@ -34,12 +35,14 @@ function expLower(length) {
   // x is below 2^-4: the terms of the Taylor series shrink fast, and each squaring loses about one binary digit.
   const halvings = BigInt(bitLength((p + q - 1n) / q) + 4);
   const x = (p << WORKING_BITS) / (q << halvings);
+  // Every division and shift rounds down, and all terms are positive: the sum stays below e^x.
   let term = 1n << WORKING_BITS;
   let total = term;
   for (let k = 1n; term; k++) {
     term = ((term * x) >> WORKING_BITS) / k;
     total += term;
   }
+  // The square of a lower bound is a lower bound.
   for (let k = 0n; k < halvings; k++) total = (total * total) >> WORKING_BITS;
   const drop = bitLength(total) - KEPT_BITS;
   return [total >> BigInt(drop), Number(WORKING_BITS) - drop];

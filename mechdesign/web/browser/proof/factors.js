@@ -40,6 +40,7 @@ class Factors extends device.FactorRows {
   faults() {
     const { step, cap, numbers, arrays } = this;
     const { weight, target, first, from, offset } = arrays;
+    // 0.69 < ln 2: E(cap) = 2^58 e^-(step cap) then stays above 1, so that every column has a mass.
     if (!(step > 0 && step * cap < Math.trunc(58 * 0.69 * 2 ** STEP_BITS)))
       return [{ text: "step times cap is too large for the kernel" }];
     const columns = first ? first.length : numbers.places;
@@ -54,46 +55,46 @@ class Factors extends device.FactorRows {
   }
 
   /** S(u), exact, from q of all columns: weights at equal distance are added first, as doubles below 2^53. */
-  rowSum(reached) {
+  rowSum(distances) {
     const weights = new Float64Array(this.cap + 1);
-    for (let k = 0; k < reached.length; k++) weights[reached[k]] += this.weight[k];
+    for (let k = 0; k < distances.length; k++) weights[distances[k]] += this.weight[k];
     return weights.reduce((sum, w, t) => (w ? sum + this.kernel[t] * BigInt(w) : sum), 0n);
   }
 
-  /** j, the units of the edge between two places; -1 where there is none. */
+  /** j, the units of the edge between two places; -1 if no edge joins them. */
   unitsOf(u, v) {
     for (let k = this.start[u]; k < this.start[u + 1]; k++) if (this.neighbour[k] === v) return this.length[k];
     return -1;
   }
 }
 
-/** S(u) of every secret as the file has them: high and low 64 bits. */
+/** S(u) of every secret, from the high and low 64 bits of the file. */
 function storedSums(page) {
   const words = array(page, "row_sum");
   return Array.from({ length: words.length / 2 }, (_, u) => (words[2 * u] << 64n) + words[2 * u + 1]);
 }
 
-/** Faults of row sums and of row losses, both recomputed for the secrets `asked`. */
-function* factorFaults(page, factors, sums, asked) {
+/** Faults of row sums and of row losses, both recomputed for some secrets. */
+function* factorFaults(page, factors, sums, secrets) {
   const faults = [];
-  const judge = lossOf(page);
+  const lossBetween = lossOf(page);
   const stored = array(page, "row_loss");
   const kernel = Float64Array.from(factors.kernel, Number);
-  for (let k = 0; k < asked.length; k++) {
-    const secret = asked[k];
-    const reached = factors.columns(secret);
-    const sum = factors.rowSum(reached);
+  for (let k = 0; k < secrets.length; k++) {
+    const secret = secrets[k];
+    const distances = factors.columns(secret);
+    const sum = factors.rowSum(distances);
     if (sum !== sums[secret]) {
       faults.push({ text: `secret ${secret}: the row sums to ${sum}, not to ${sums[secret]}`, secret });
     }
     let loss = 0;
-    for (let c = 0; judge && c < reached.length; c++) {
-      loss += kernel[reached[c]] * factors.weight[c] * judge(secret, factors.target[c]);
+    for (let c = 0; lossBetween && c < distances.length; c++) {
+      loss += kernel[distances[c]] * factors.weight[c] * lossBetween(secret, factors.target[c]);
     }
-    if (judge && !agree(loss / Number(sum), stored[secret])) {
+    if (lossBetween && !agree(loss / Number(sum), stored[secret])) {
       faults.push({ text: `secret ${secret}: the loss differs from ${stored[secret]}`, secret });
     }
-    if (k % 4 === 0) yield k / asked.length;
+    if (k % 4 === 0) yield k / secrets.length;
   }
   return faults;
 }
@@ -115,6 +116,7 @@ function* factorEdges(factors, sums, { tail, head, length }, worst) {
     const [u, v] = [tail[e], head[e]];
     const units = factors.unitsOf(factors.inner[u], factors.inner[v]);
     const [p, q] = exactly(Math.min(length[e], LONGEST));
+    // d - j step in units of 2^-48 nats: d is rounded down, so the slack is never too large.
     const slack = (p << BigInt(STEP_BITS)) / q - BigInt(factors.step) * BigInt(units);
     // An edge that the integer metric lacks proves nothing: both of its inequalities count as broken.
     const wrong = units < 0 ? 2 : brokenWays(bounds, slack, sums[u], sums[v]);
@@ -133,6 +135,7 @@ function* factorEdges(factors, sums, { tail, head, length }, worst) {
 
 /** The number of broken inequalities, of two, between row sums at most a factor e^(slack 2^-48) apart; bounds: a cache by slack. */
 function brokenWays(bounds, slack, a, b) {
+  // The kernel alone may change by more than the edge allows, whatever the row sums are.
   if (slack < 0n) return 2;
   const key = slack >> SLACK_BITS;
   if (!bounds.has(key)) bounds.set(key, expLower(Number(key) * 2 ** (Number(SLACK_BITS) - STEP_BITS)));

@@ -1,12 +1,14 @@
 // Figures recomputed in floating point, and compared with those of the file and of the page.
 
-const AGREE = 1e-9; // relative, of sums in another order
+// Relative: sums of a million doubles in two orders differ by at most about 10^6 2^-53, a tenth of this.
+const AGREE = 1e-9;
 
+/** True if two figures are equal, but for rounding. */
 function agree(computed, stated, tolerance = AGREE) {
   return computed === stated || Math.abs(computed - stated) <= tolerance * Math.abs(stated);
 }
 
-/** l(u, y) of a page as a function; null for a loss that is not a formula of coordinates or a table of the file. */
+/** The function l(u, y) of a page; null unless the loss is a known formula of coordinates or a table of the file. */
 function lossOf(page) {
   if (has(page, "loss_table")) {
     const [table, reports] = [array(page, "loss_table"), page.contents.arrays.loss_table.shape[1]];
@@ -29,13 +31,13 @@ function lossOf(page) {
   return known[attribute(page, "loss")] ?? null;
 }
 
-/** The expected loss from every secret of a table whose rows are there; null where the loss is not known. */
+/** The expected loss of every row that the page carries; null if the loss is not known. */
 function* rowLosses(page, mass, rows, reports) {
-  const judge = lossOf(page);
-  if (!judge) return null;
+  const lossBetween = lossOf(page);
+  if (!lossBetween) return null;
   const losses = new Float64Array(rows.length);
   for (let r = 0; r < rows.length; r++) {
-    for (let y = 0; y < reports; y++) losses[r] += Number(mass[r * reports + y]) * judge(rows[r], y);
+    for (let y = 0; y < reports; y++) losses[r] += Number(mass[r * reports + y]) * lossBetween(rows[r], y);
     losses[r] *= 2 ** -62;
     if (r % 16 === 0) yield r / rows.length;
   }
@@ -45,8 +47,8 @@ function* rowLosses(page, mass, rows, reports) {
 /** The expected loss from the centres of cells, which draw nine rows by the weights of the spline; undefined where the
  * loss is not known. */
 function centreLoss(page, mass) {
-  const judge = lossOf(page);
-  if (!judge) return undefined;
+  const lossBetween = lossOf(page);
+  if (!lossBetween) return undefined;
   const [around, prior] = [places(page, "around_row"), array(page, "prior")];
   // The quadratic B-spline at the middle of a cell has the weights 1/8, 6/8, 1/8 on each axis.
   const [weights, reports] = [[1, 6, 1].flatMap((a) => [1, 6, 1].map((b) => (a * b) / 64)), mass.length / prior.length];
@@ -54,13 +56,13 @@ function centreLoss(page, mass) {
   for (let u = 0; u < prior.length; u++) {
     for (let y = 0; y < reports; y++) {
       const drawn = weights.reduce((sum, weight, k) => sum + weight * Number(mass[around[9 * u + k] * reports + y]), 0);
-      total += prior[u] * drawn * judge(u, y);
+      total += prior[u] * drawn * lossBetween(u, y);
     }
   }
   return total * 2 ** -62;
 }
 
-/** Faults of the prior: it is a probability. */
+/** Faults of the prior: it must be a probability distribution. */
 function priorFaults(prior) {
   const sum = prior.reduce((a, b) => a + b, 0);
   const fits = prior.every((p) => p >= 0) && Math.abs(sum - 1) <= 1e-9;
@@ -68,14 +70,14 @@ function priorFaults(prior) {
 }
 
 /** The objective of the program of a page, { words, value }; each undefined if it is not known here. */
-function objectiveFound(page, { expected_loss: loss, losses }) {
+function recomputedObjective(page, { expected_loss: loss, losses }) {
   const mean = (prior) => prior.reduce((sum, p, u) => sum + p * losses[u], 0);
   const known = {
     bounded: () => [EXPECTED_LOSS, loss],
     constrained: () => [EXPECTED_LOSS, loss],
     positions: () => ["the mean loss to the true position", loss],
     minimax: () => ["the largest loss over the secrets", losses && Math.max(...losses)],
-    robust: () => ["the largest expected loss over the priors", losses && Math.max(...described(page, "parameters").priors.map(mean))],
+    robust: () => ["the largest expected loss over the priors", losses && Math.max(...jsonAttribute(page, "parameters").priors.map(mean))],
   };
   const program = attribute(page, "program");
   const [words, value] = Object.hasOwn(known, program) ? known[program]() : [];
@@ -100,12 +102,13 @@ function figureFaults(page, figures) {
     }
   }
   compare("position_loss", placedLoss, figures.position_loss);
-  const { words, value } = objectiveFound(page, figures);
+  const { words, value } = recomputedObjective(page, figures);
   if (words !== undefined && attribute(page, "objective_of") !== words) faults.push({ text: `objective_of: is not ${words}` });
   compare("objective", attribute(page, "objective"), value);
-  if (verified.ratio !== null && !agree(verified.ratio, placedOf(page) ? 1 : attribute(page, "ratio")))
+  if (verified.ratio !== null && !agree(verified.ratio, positionClaimOf(page) ? 1 : attribute(page, "ratio")))
     faults.push({ text: `ratio: the page states ${verified.ratio}, the file another` });
   compare("violations", verified.violations, figures.violations);
+  // A bound above its objective would be a contradiction; rounding may lift it by AGREE.
   const bounded = attribute(page, "objective") ?? attribute(page, "expected_loss");
   if (attribute(page, "lower_bound") > bounded * (1 + AGREE)) {
     faults.push({ text: `lower_bound: ${attribute(page, "lower_bound")} exceeds the objective that it bounds` });
@@ -114,7 +117,7 @@ function figureFaults(page, figures) {
   if (figures.worst !== undefined && verified.worst && !(figures.worst !== null && agree(figures.worst, figures.value))) {
     faults.push({ text: `worst: ${JSON.stringify(verified.worst)} is not the place where the table is closest to its claim` });
   }
-  const added = described(page, "parameters").own_constraints ?? [];
+  const added = jsonAttribute(page, "parameters").own_constraints ?? [];
   if (verified.lower_bound_checked && (added.length || attribute(page, "lower_bound") === undefined))
     faults.push({ text: "lower_bound: the page states that it was checked, but the file lacks its proof" });
   return faults;

@@ -2,9 +2,9 @@
 
 const SLICE = 24; // milliseconds of work between pauses for the page, without a worker
 
-/** Unpack a page; with the map of a region. Rejects if it is damaged. */
-async function opened(packed) {
-  const page = await unpackedPage(packed);
+/** Unpack a page, and the device map in it. Rejects if it is damaged. */
+async function openPage(packed) {
+  const page = await unpackPage(packed);
   if (page.contents.kind === "region") {
     page.map = await device.readRegion(array(page, "compact"));
     page.map.seals = await sealsOf(array(page, "compact"), page.map);
@@ -12,7 +12,7 @@ async function opened(packed) {
   return page;
 }
 
-/** Run steps until a time, or to the end; the last step. */
+/** Run steps until a time, or to the end; returns the last step. */
 function run(steps, until = Infinity) {
   for (;;) {
     const step = steps.next();
@@ -20,14 +20,15 @@ function run(steps, until = Infinity) {
   }
 }
 
-/** The outcome of `prove`; an exception becomes a fault. onProgress({ words, share }) is called in between. */
-async function provenHere(packed, options, onProgress) {
+/** Return the outcome of `prove`; an exception becomes a fault. onProgress({ words, share }) is called in between. */
+async function proveHere(packed, options, onProgress) {
   try {
-    const steps = prove(await opened(packed), options);
+    const steps = prove(await openPage(packed), options);
     for (;;) {
       const { done, value } = run(steps, Date.now() + SLICE);
       if (done) return value;
       onProgress(value);
+      // The page draws its progress and answers clicks before the next slice.
       await new Promise((resume) => setTimeout(resume));
     }
   } catch (error) {
@@ -35,11 +36,11 @@ async function provenHere(packed, options, onProgress) {
   }
 }
 
-/** The same in a worker made of `source`, the text of this program. */
-function proven(packed, options, onProgress, source) {
+/** The same in a worker made of `source`, the text of this program; here if a worker cannot start. */
+function proveInWorker(packed, options, onProgress, source) {
   return new Promise((finish) => {
     let worker;
-    const here = () => finish(provenHere(packed, options, onProgress));
+    const here = () => finish(proveHere(packed, options, onProgress));
     try {
       worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
     } catch {
@@ -63,7 +64,7 @@ function proven(packed, options, onProgress, source) {
 
 if (typeof WorkerGlobalScope !== "undefined") {
   self.onmessage = async ({ data }) => {
-    const outcome = await provenHere(data.packed, data.options, (progress) => self.postMessage({ progress }));
+    const outcome = await proveHere(data.packed, data.options, (progress) => self.postMessage({ progress }));
     self.postMessage({ outcome });
   };
 }

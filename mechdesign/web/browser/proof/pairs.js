@@ -3,8 +3,10 @@
 // Paths lead over secrets between the two in the order of their cells: none, then the last one in the same direction,
 // then any. Nats along a path are added exactly, as integers of the finest unit of all lengths.
 
-function* apart(cells, { tail, head, length: lengths }, over) {
+/** The first pair that no such path joins within the distance, as a list of at most one fault. */
+function* unjoinedPairs(cells, { tail, head, length: lengths }, over) {
   const count = cells.length;
+  // Denominators of doubles are powers of 2: with the largest one every length is an integer.
   const fine = Array.from(lengths, (nats) => exactly(nats)[1]).reduce((a, b) => (a > b ? a : b), 1n);
   const near = Array.from({ length: count }, () => new Map());
   for (let e = 0; e < tail.length; e++) {
@@ -42,6 +44,7 @@ function* apart(cells, { tail, head, length: lengths }, over) {
   return [];
 }
 
+/** Candidates for the last secret before v on a path from u, the most likely first. */
 function* between(u, last, near) {
   yield u;
   if (last !== undefined) yield last;

@@ -20,18 +20,18 @@ const CHAIKIN = [[3, 1, 0], [1, 3, 0], [0, 3, 1], [0, 1, 3]];
 const HALVES = [[2, 0], [1, 1], [0, 2]];
 const ENDS = [[0, 0], [0, 1], [1, 0], [1, 1]];
 
-/** The claim about positions: that of the metric of the problem, the side of cells, and the nats of rounding; null where a
- * page has none. */
-function placedOf(page) {
+/** The claim about positions: the metric of the problem, the side of cells, and the nats of rounding. Null if the page
+ * has none. */
+function positionClaimOf(page) {
   if (!["around_row", ...Object.keys(LEVELS)].some((name) => has(page, name))) return null;
-  const claim = claimOf(described(page, "problem_metric" in page.contents.attrs ? "problem_metric" : "metric"));
-  const side = described(page, "domain").cell?.[0];
-  return { ...claim, side, rounding: double(claim.rate) * ROUNDED * side };
+  const claim = claimOf(jsonAttribute(page, "problem_metric" in page.contents.attrs ? "problem_metric" : "metric"));
+  const side = jsonAttribute(page, "domain").cell?.[0];
+  return { ...claim, side, rounding: nearestDouble(claim.rate) * ROUNDED * side };
 }
 
 /** Prove the claim about positions of a complete table; adds to `outcome`. */
 function* provePositions(page, outcome) {
-  const [placed, domain] = [placedOf(page), described(page, "domain")];
+  const [placed, domain] = [positionClaimOf(page), jsonAttribute(page, "domain")];
   const refuse = (text) => outcome.faults.push({ text });
   if (page.contents.kind !== "table") {
     outcome.assumed.push("The claim between any two positions was checked by mechdesign verify when this page was made, not here.");
@@ -46,23 +46,23 @@ function* provePositions(page, outcome) {
   const rows = rowsAround(cells);
   if (rows.length !== around.length || rows.some((row, k) => row !== around[k]))
     return refuse("the rows around a cell do not follow the rule of the claim about positions");
-  if (levels.length !== LEVELS[kinds[0]] * cells.length || !levels.every((level) => level > 0 && !more(exactly(level), placed.rate)))
+  if (levels.length !== LEVELS[kinds[0]] * cells.length || !levels.every((level) => level > 0 && !exceedsFraction(exactly(level), placed.rate)))
     return refuse("the claim about positions has another number of levels, or a level above its largest");
-  const result = yield* steepPairs(array(page, "mass"), rows, levels, placed.side);
+  const result = yield* steepGradients(array(page, "mass"), rows, levels, placed.side);
   if (result.broken) {
     const [secret, report] = result.first;
-    outcome.faults.push({ text: `${counted(result.broken)} gradients are too steep between positions, first of P(${report}|x) in cell ${secret}`, secret });
+    outcome.faults.push({ text: `${countWords(result.broken)} gradients are too steep between positions, first of P(${report}|x) in cell ${secret}`, secret });
   }
   outcome.figures.gradients = result.pairs;
   outcome.proved.push(
-    `Between any two positions the claim holds: in ${counted(cells.length)} cells, for each of ${counted(result.pairs / cells.length)} reports, the gradient of P(y|x) is at most the level times P(y|x).`,
+    `Between any two positions the claim holds: in ${countWords(cells.length)} cells, for each of ${countWords(result.pairs / cells.length)} reports, the gradient of P(y|x) is at most the level times P(y|x).`,
     "Each of these gradients was compared in integers.",
     "Every cell draws from the rows that the rule names, and no level at a corner exceeds that of the claim.",
   );
   if (placed.kind === "eikonal") outcome.assumed.push("Not checked: that the privacy level is nowhere below the interpolant of the levels at the corners of a cell.");
 }
 
-/** The rows (9 n) of the nine cells around each: a cell's own, or that of the nearest one, the first of several. */
+/** The rows (9 n) of the 3 x 3 cells around each. A missing cell has the row of the nearest one, the first of several. */
 function rowsAround(cells) {
   const at = new Map(cells.map((cell, u) => [String(cell), u]));
   const row = (x, y) => {
@@ -77,23 +77,23 @@ function rowsAround(cells) {
 }
 
 /** floor(2^60 level side), exactly. */
-function wholeLevel(level, side) {
+function integerLevel(level, side) {
   const [p, q] = times(exactly(level), exactly(side));
   return (p << LEVEL_BITS) / q;
 }
 
-/** How many pairs of cell and report there are, how many are broken, and the first of them. */
-function* steepPairs(mass, rows, levels, side) {
+/** The number of pairs of cell and report, the number of broken ones, and the first of these. */
+function* steepGradients(mass, rows, levels, side) {
   const cells = rows.length / 9;
   const [reports, corners] = [mass.length / cells, levels.length / cells];
   const result = { pairs: mass.length, broken: 0, first: null };
   for (let u = 0; u < cells; u++) {
-    const z = Array.from(levels.subarray(corners * u, corners * (u + 1)), (level) => wholeLevel(level, side));
+    const z = Array.from(levels.subarray(corners * u, corners * (u + 1)), (level) => integerLevel(level, side));
     const quarters = levelsOfQuarters(z);
     const starts = Array.from(rows.subarray(9 * u, 9 * u + 9), (row) => row * reports);
     for (let y = 0; y < reports; y++) {
       const patch = [0, 3, 6].map((k) => starts.slice(k, k + 3).map((from) => mass[from + y]));
-      if (gentlePatch(patch, z, quarters)) continue;
+      if (isGentlePatch(patch, z, quarters)) continue;
       result.broken++;
       result.first ??= [u, y];
     }
@@ -105,6 +105,7 @@ function* steepPairs(mass, rows, levels, side) {
 /** Four times the levels at the corners (2, 2) of each quarter, from those of the cell (4) or of its quarters (16). */
 function levelsOfQuarters(z) {
   if (z.length === 16) return [0, 4, 8, 12].map((q) => [0, 2].map((i) => [4n * z[q + i], 4n * z[q + i + 1]]));
+  // Levels between the corners are means of two or four of them: times 4 they stay integers.
   const half = weightedSums([z.slice(0, 2), z.slice(2)], HALVES);
   return ENDS.map(([i, j]) => block(half, i, j, 2));
 }
@@ -115,12 +116,12 @@ function block(matrix, i, j, size) {
 }
 
 /** True if the conditions hold on a cell by its own four levels, or on all its quarters, in integers. */
-function gentlePatch(patch, z, quarters) {
+function isGentlePatch(patch, z, quarters) {
   const one = 1n << LEVEL_BITS;
-  if (z.length === 4 && gentle(patch, [z.slice(0, 2), z.slice(2)], one)) return true;
+  if (z.length === 4 && isGentle(patch, [z.slice(0, 2), z.slice(2)], one)) return true;
   const fine = weightedSums(patch, CHAIKIN);
   // 8: levels of quarters are times 4, and slopes on half a side are half as large.
-  return ENDS.every(([i, j], q) => gentle(block(fine, i, j, 3), quarters[q], 8n * one));
+  return ENDS.every(([i, j], q) => isGentle(block(fine, i, j, 3), quarters[q], 8n * one));
 }
 
 /** Sums of rows and of columns with weights. */
@@ -131,7 +132,7 @@ function weightedSums(matrix, weights) {
 }
 
 /** True if the gradient of the spline of p (3, 3) has coefficients at most those of the spline times z / one (2, 2). */
-function gentle(p, z, one) {
+function isGentle(p, z, one) {
   // Bezier coefficients of degree 2, times their binomials 1, 2, 1 and times 2, so that all are integers.
   const value = ([a, b, c]) => [a + b, 4n * b, b + c];
   const slope = ([a, b, c]) => [2n * (b - a), 2n * (c - a), 2n * (c - b)];
@@ -153,6 +154,7 @@ function gentle(p, z, one) {
         y += parts[1](i, j);
         t += parts[2](i, j) * z[k][m];
       }
+      // Squares, so that no root is needed; T >= 0, since masses and levels are.
       if ((x * x + y * y) * square > t * t) return false;
     }
   }

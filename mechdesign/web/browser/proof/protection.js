@@ -7,7 +7,6 @@
 // In an area with holes every cell is cut into f x f squares. On each square nine Bezier coefficients bound P(y|.). For any
 // two squares whose hull leaves the area, the coefficients of one are divided by those of the other.
 
-const METRES = { m: 1, km: 1000, cm: 0.01, mm: 0.001, mi: 1609.344, nmi: 1852, ft: 0.3048, yd: 0.9144, in: 0.0254 };
 const MINOR_AXIS = 6356752.314245; // of WGS 84, metres
 const CUTS = [4, 2, 1]; // f, the first that is not too much work
 const MOST_RATIOS = 4e9;
@@ -19,7 +18,7 @@ function* protectionFaults(page, outcome, rows = null, mass = null) {
   const { within, factor, exact, path } = page.contents.protection;
   if (!((within ?? 0) >= 0 && within !== Infinity)) return [{ text: `the sentence has an invalid radius: ${within}` }];
   if (factor === null) return [];
-  const result = yield* new Setting(page, rows, mass).factors(page.contents.protection);
+  const result = yield* new ProtectedDomain(page, rows, mass).factors(page.contents.protection);
   if (result === null) {
     outcome.assumed.push("The factor of the sentence was computed by mechdesign when this page was made, not here.");
     return [];
@@ -38,42 +37,16 @@ function* protectionFaults(page, outcome, rows = null, mass = null) {
   return faults;
 }
 
-/** The kind of protected secrets: "positions", "cells" of a grid, or "places", values along a line among them. */
-function protectedKind(page) {
-  if (placedOf(page)) return "positions";
-  const { kind, cell, unit } = described(page, "domain");
-  return kind === "grid" && nounsOf({ kind, unit }, cell.length).truth === "position" ? "cells" : "places";
-}
-
-/** The nouns for secrets on so many axes: of the exact value, of one secret and of several. As words_for of
- * problem/vocabulary.py. */
-function nounsOf({ kind, unit }, axes) {
-  if (Object.hasOwn(METRES, unit) || unit === "cell" || (kind !== "nodes" && unit === "1" && axes > 1))
-    return kind === "grid" ? { truth: "position", one: "cell", many: "cells" } : { truth: "position", one: "place", many: "places" };
-  if (kind === "nodes") return { truth: "class", one: "class", many: "classes" };
-  return kind === "grid" ? { truth: "value", one: "interval", many: "intervals" } : { truth: "value", one: "value", many: "values" };
-}
-
-/** The noun for the points within a radius: on one axis of values an interval, else a disc. As shape_of there. */
-function shapeOf(page) {
-  return axesOf(page, "secret").length === 1 && nounsOfPage(page).truth === "value" ? "interval" : "disc";
-}
-
-/** The nouns of the secrets of a page. */
-function nounsOfPage(page) {
-  return nounsOf(described(page, "domain"), axesOf(page, "secret").length);
-}
-
-/** The data from which a factor is recomputed: domain, lattice, rows. */
-class Setting {
+/** Recomputes the factor of the sentence from the domain, the lattice and the rows of a page. */
+class ProtectedDomain {
   constructor(page, rows, mass) {
     this.page = page;
-    this.domain = described(page, "domain");
+    this.domain = jsonAttribute(page, "domain");
     this.points = axesOf(page, "secret");
     this.count = this.points[0].length;
-    this.placed = placedOf(page);
+    this.positionClaim = positionClaimOf(page);
     this.cells = protectedKind(page) === "cells";
-    this.claim = claimOf(described(page, "metric"));
+    this.claim = claimOf(jsonAttribute(page, "metric"));
     this.along = this.claim.kind === "streets";
     this.masses = mass ? Float64Array.from(mass, Number) : null;
     this.rowOf = rows && new Map(Array.from(rows, (u, r) => [u, r]));
@@ -85,7 +58,7 @@ class Setting {
     this.whole = isWhole(this.domain, this.count);
   }
 
-  /** By how much a length on the plane exceeds that on the ground at most, as an exact fraction. */
+  /** The largest ratio of a length on the plane to that on the ground, as an exact fraction. */
   get stretch() {
     if (!this.domain.plane) return [1n, 1n];
     const reach = this.points[0].reduce((far, x, u) => Math.max(far, Math.hypot(x, this.points[1][u])), 0);
@@ -101,7 +74,8 @@ class Setting {
   /** {factor, path, partly, words} for a radius; null if it cannot be computed here. */
   *factors(sentence) {
     const within = sentence.within ?? 0;
-    if (this.placed) return this.partly ? null : yield* this.#ofPositions(within);
+    // A position draws a mixture of rows, so ratios of single rows are not its factor.
+    if (this.positionClaim) return this.partly ? null : yield* this.#ofPositions(within);
     if (this.masses && !this.along) {
       const pairs = this.cells ? this.#cellPairs(within) : this.#placePairs(within);
       const factor = yield* this.#steepest(pairs);
@@ -118,7 +92,7 @@ class Setting {
   /** Displacements between cells that hold positions at most `within` apart, of each two opposite ones one. */
   steps(within, stretch = this.stretch) {
     const { cell, shape } = this.domain;
-    return nearSteps(cell, shape, times(exactly(within), stretch), within > 0);
+    return displacementsWithin(cell, shape, times(exactly(within), stretch), within > 0);
   }
 
   *#cellPairs(within) {
@@ -134,14 +108,14 @@ class Setting {
   *#farthest(within, sentence) {
     const [steps, { cell }] = [this.steps(within), this.domain];
     if (steps.length === 0) return 0;
-    const rate = double(this.claim.rate);
+    const rate = nearestDouble(this.claim.rate);
     if (this.claim.kind === "discrete") return rate;
     if (this.claim.kind === "euclidean")
       return rate * Math.max(...steps.map((step) => Math.hypot(...step.map((k, axis) => k * cell[axis]))));
     return this.whole ? this.#alongSteps(steps) : yield* this.#aroundHoles(steps, sentence);
   }
 
-  /** A way along edges of a whole lattice, each as long as the longest of its kind. */
+  /** An upper bound on distances: a path along edges of a whole lattice, each as long as the longest of its kind. */
   #alongSteps(steps) {
     const edges = claimEdges(this.page);
     const longest = new Map();
@@ -165,6 +139,7 @@ class Setting {
     const edges = claimEdges(this.page);
     const neighbours = neighboursOf(this.count, edges);
     const unbounded = factor === "unbounded";
+    // 1e-9: the factor of the sentence and the sums along paths are rounded in doubles.
     const limit = unbounded ? 0 : Math.log(factor) * (1 + 1e-9);
     for (let u = 0; u < this.count; u++) {
       const targets = steps.map((step) => this.at.get(String(this.index[u].map((at, k) => at + step[k]))));
@@ -184,6 +159,7 @@ class Setting {
       return;
     }
     const [p, q] = this.stretch;
+    // Raised beyond rounding: a pair too many can only raise the recomputed factor.
     const most = within * (Number(p) / Number(q)) * (1 + 2 ** -40);
     for (let u = 0; u < this.count; u++) {
       for (let v = u + 1; v < this.count; v++) {
@@ -194,8 +170,8 @@ class Setting {
 
   /** Nats of the claim within a radius, along streets or straight, or of its longest edge. */
   #farPlaces(within) {
-    if (this.along) return double(this.claim.rate) * within;
-    if (this.claim.kind === "euclidean") return double(times(this.claim.rate, this.stretch)) * within;
+    if (this.along) return nearestDouble(this.claim.rate) * within;
+    if (this.claim.kind === "euclidean") return nearestDouble(times(this.claim.rate, this.stretch)) * within;
     return claimEdges(this.page).length.reduce((a, b) => Math.max(a, b), 0);
   }
 
@@ -205,7 +181,7 @@ class Setting {
     for (const [u, v] of pairs) {
       const [a, b] = [this.rowOf.get(u), this.rowOf.get(v)];
       if (a === undefined || b === undefined) continue;
-      const { high, low } = steepest(this.masses, a * this.reports, b * this.reports, this.reports);
+      const { high, low } = extremeRatios(this.masses, a * this.reports, b * this.reports, this.reports);
       largest = Math.max(largest, high, 1 / low);
       if (k++ % 4096 === 0) yield 0.5;
     }
@@ -217,10 +193,10 @@ class Setting {
   /** e^(eps within + rounding), and around the holes of an area the factor of the rows there. */
   *#ofPositions(within) {
     const name = Object.keys(LEVELS).find((each) => has(this.page, each));
-    const varies = this.placed.kind === "eikonal";
-    const rate = varies ? exactly(array(this.page, name).reduce((a, b) => Math.max(a, b), 0)) : this.placed.rate;
+    const varies = this.positionClaim.kind === "eikonal";
+    const rate = varies ? exactly(array(this.page, name).reduce((a, b) => Math.max(a, b), 0)) : this.positionClaim.rate;
     // Without the percent that ROUNDED adds: else a correct sentence would be refused.
-    const path = Math.exp(double(times(rate, this.stretch)) * within + this.placed.rounding / 1.01);
+    const path = Math.exp(nearestDouble(times(rate, this.stretch)) * within + this.positionClaim.rounding / 1.01);
     const words = "The factor of the sentence is at least e^(D + r) of the claim about positions, for two at the distance of the sentence.";
     if (this.whole) return { factor: path, words };
     const around = yield* this.#leaving(within);
@@ -235,8 +211,9 @@ class Setting {
     for (const parts of CUTS) {
       const side = cell[0] / parts;
       const sizes = shape.map((count) => parts * count);
-      const steps = nearSteps([side, side], sizes, most, within > 0);
+      const steps = displacementsWithin([side, side], sizes, most, within > 0);
       const work = steps.reduce((sum, step) => sum + Math.abs(step[0]) + Math.abs(step[1]), 0);
+      // Estimated before the pairs are listed; the list is then counted exactly.
       if (this.count * parts ** 2 * work > MOST_RATIOS / 4) continue;
       const squares = new Squares(this.index, sizes, parts);
       const [tail, head] = yield* squares.leaving(steps);
@@ -244,13 +221,13 @@ class Setting {
       if (used.size * this.reports > MOST_COEFFICIENTS || tail.length * this.reports > MOST_RATIOS) continue;
       return (yield* this.#between(squares, parts, [...used], tail, head)) * (1 + 2 ** -40);
     }
-    return Infinity; // more than any page carries
+    return Infinity; // no page that is small enough to be written needs so much work
   }
 
   /** The largest quotient of coefficients on two squares, over all reports. */
   *#between(squares, parts, used, tail, head) {
     const [around, width] = [places(this.page, "around_row"), this.reports];
-    const weights = Array.from({ length: parts }, (_, k) => coefficients(k / parts, (k + 1) / parts));
+    const weights = Array.from({ length: parts }, (_, k) => bezierWeights(k / parts, (k + 1) / parts));
     const [low, high] = [new Float64Array(squares.count), new Float64Array(squares.count)];
     let largest = 1;
     for (let y = 0; y < width; y++) {
@@ -275,139 +252,4 @@ class Setting {
     }
     return largest;
   }
-}
-
-/** The squares that cells are cut into, numbered, with the cell and the part of each. */
-class Squares {
-  constructor(index, sizes, parts) {
-    this.sizes = sizes;
-    this.number = new Int32Array(sizes[0] * sizes[1]).fill(-1);
-    this.of = [];
-    index.forEach(([i, j], cell) => {
-      for (let a = 0; a < parts; a++) {
-        for (let b = 0; b < parts; b++) {
-          this.number[(i * parts + a) * sizes[1] + j * parts + b] = this.of.length;
-          this.of.push({ cell, part: [a, b], place: [i * parts + a, j * parts + b] });
-        }
-      }
-    });
-    this.count = this.of.length;
-  }
-
-  #at(i, j) {
-    return i >= 0 && j >= 0 && i < this.sizes[0] && j < this.sizes[1] ? this.number[i * this.sizes[1] + j] : -1;
-  }
-
-  /** Pairs at these displacements whose hull is not inside the area: [tails, heads]. */
-  *leaving(steps) {
-    const [tail, head] = [[], []];
-    for (const [k, step] of steps.entries()) {
-      const hull = hullOf(step);
-      this.of.forEach(({ place: [i, j] }, square) => {
-        const other = this.#at(i + step[0], j + step[1]);
-        if (other < 0 || hull.every(([a, b]) => this.#at(i + a, j + b) >= 0)) return;
-        tail.push(square);
-        head.push(other);
-      });
-      yield k / steps.length;
-    }
-    return [tail, head];
-  }
-}
-
-/** The squares that the hull of two squares at a displacement cuts: |k - t step| < 1 on both axes for a t of [0, 1]. */
-function hullOf(step) {
-  const squares = [];
-  const [rows, columns] = step.map((s) => Array.from({ length: Math.abs(s) + 1 }, (_, k) => Math.min(0, s) + k));
-  for (const i of rows) {
-    for (const j of columns) {
-      let [low, high] = [0, 1];
-      for (const [k, s] of [[i, step[0]], [j, step[1]]]) {
-        if (s === 0) continue;
-        const ends = [(k - 1) / s, (k + 1) / s];
-        [low, high] = [Math.max(low, Math.min(...ends)), Math.min(high, Math.max(...ends))];
-      }
-      if (low < high) squares.push([i, j]);
-    }
-  }
-  return squares;
-}
-
-/** Bezier coefficients (3, 3) of a quadratic B-spline between shares of a cell, of the three coefficients around. */
-function coefficients(start, end) {
-  return [[start, start], [start, end], [end, end]].map(([a, b]) => {
-    const [before, after] = [((1 - a) * (1 - b)) / 2, (a * b) / 2];
-    return [before, 1 - before - after, after];
-  });
-}
-
-/** Displacements of cells whose gap is below `most`, an exact fraction, or, where open is false, none; later than the origin
- * in the order of the axes. */
-function nearSteps(sides, shape, most, open) {
-  const about = double(most);
-  const reach = sides.map((side, k) => Math.min(shape[k] - 1, Math.floor(about / side) + 2));
-  const widths = reach.map((k) => 2 * k + 1);
-  const total = widths.reduce((a, b) => a * b, 1);
-  const whole = sides.map(exactly);
-  const steps = [];
-  // The origin has the middle number, and opposite displacements lie on either side of it.
-  for (let number = (total + 1) / 2; number < total; number++) {
-    const step = [];
-    let rest = number;
-    for (let k = widths.length - 1; k >= 0; k--) {
-      step[k] = (rest % widths[k]) - reach[k];
-      rest = Math.floor(rest / widths[k]);
-    }
-    const gaps = step.map((k) => Math.max(Math.abs(k) - 1, 0));
-    const square = gaps.reduce((sum, gap, k) => sum + (gap * sides[k]) ** 2, 0);
-    // Doubles decide far from the bound, exact fractions within 1e-9 of it.
-    if (square > about ** 2 * (1 + 1e-9)) continue;
-    if (square > about ** 2 * (1 - 1e-9)) {
-      let exact = [0n, 1n];
-      gaps.forEach((gap, k) => {
-        const [a, b] = times(whole[k], [BigInt(gap), 1n]);
-        exact = [exact[0] * b * b + a * a * exact[1], exact[1] * b * b];
-      });
-      if (open ? !more(times(most, most), exact) : exact[0] > 0n) continue;
-    }
-    steps.push(step);
-  }
-  return steps;
-}
-
-/** Of every place its neighbours, [place, length]. */
-function neighboursOf(count, { tail, head, length }) {
-  const neighbours = Array.from({ length: count }, () => []);
-  for (let e = 0; e < tail.length; e++) {
-    neighbours[tail[e]].push([head[e], length[e]]);
-    neighbours[head[e]].push([tail[e], length[e]]);
-  }
-  return neighbours;
-}
-
-/** Dijkstra's distances from one place, endless beyond a limit, with a binary heap of [distance, place]. */
-function shortestPaths(neighbours, source, limit = Infinity) {
-  const distances = new Float64Array(neighbours.length).fill(Infinity);
-  const heap = [[(distances[source] = 0), source]];
-  const swap = (i, j) => ([heap[i], heap[j]] = [heap[j], heap[i]]);
-  while (heap.length) {
-    const [distance, place] = heap[0];
-    const last = heap.pop();
-    if (heap.length) heap[0] = last;
-    for (let i = 0; ;) {
-      const least = [2 * i + 1, 2 * i + 2].reduce((a, b) => (b < heap.length && heap[b][0] < heap[a][0] ? b : a), i);
-      if (least === i) break;
-      swap(i, (i = least));
-    }
-    // An older entry of a place that was reached by a shorter path since.
-    if (distance > distances[place]) continue;
-    for (const [other, length] of neighbours[place]) {
-      const through = distance + length;
-      if (through > limit || through >= distances[other]) continue;
-      distances[other] = through;
-      let i = heap.push([distances[other], other]) - 1;
-      for (let up; i > 0 && heap[(up = (i - 1) >> 1)][0] > heap[i][0]; i = up) swap(i, up);
-    }
-  }
-  return distances;
 }

@@ -14,7 +14,7 @@ function* part(step, words, from, to) {
   }
 }
 
-/** The proof of a page. all: add up every row of factors or of a map; around: else the cell whose surroundings are added up. */
+/** Prove a page. all: add up every row of factors or of a map. Otherwise only rows around the cell `around` of a map. */
 function* prove(page, { all = false, around } = {}) {
   const { contents } = page;
   const outcome = { faults: [], proved: [], assumed: [], figures: {} };
@@ -22,7 +22,7 @@ function* prove(page, { all = false, around } = {}) {
   const claims = contents.kind !== "region";
   if (claims) yield* proveClaim(page, outcome);
   yield* proofs[contents.kind](page, outcome, all, around);
-  if (claims && placedOf(page))
+  if (claims && positionClaimOf(page))
     yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 0.96);
   if (claims && capsOf(page).length) yield* part(proveCaps(page, outcome), "comparing discs", 0.96, 0.97);
   // The factor follows from rows and a claim that are proved, so it is computed last.
@@ -47,7 +47,7 @@ function* prove(page, { all = false, around } = {}) {
   return outcome;
 }
 
-/** The limits on the posterior of discs. */
+/** Prove the limits on the posterior of discs. */
 function* proveCaps(page, outcome) {
   if (page.contents.kind !== "table") {
     outcome.assumed.push("The limits on discs were checked by mechdesign verify when this page was made.");
@@ -59,16 +59,16 @@ function* proveCaps(page, outcome) {
     outcome.figures.disc = worst;
     const where = worst.byArea ? `the likeliest ${nounsOfPage(page).many} have` : `one ${shapeOf(page)} has`;
     const worstReport = `after report ${worst.report}, the worst, ${where} ${percent(worst.share, true, 3)}`;
-    outcome.proved.push(`No limit on the posterior is exceeded after any report: ${counted(compared)} inequalities in integers; ${worstReport}.`);
+    outcome.proved.push(`No limit on the posterior is exceeded after any report: ${countWords(compared)} inequalities in integers; ${worstReport}.`);
   }
   outcome.assumed.push(`The number of people in each ${nounsOfPage(page).one} is that of the file.`);
 }
 
-/** The factor of the first sentence, and the loss to true positions. */
+/** Recompute the factor of the first sentence, and the loss to true positions. */
 function* proveSentence(page, outcome) {
   const mass = page.contents.kind === "factors" ? null : array(page, "mass");
   outcome.figures.position_loss = positionLoss(page, mass);
-  if (placedOf(page) && page.contents.kind === "table")
+  if (positionClaimOf(page) && page.contents.kind === "table")
     outcome.figures.expected_loss = outcome.figures.position_loss ?? centreLoss(page, mass);
   outcome.faults.push(...(yield* protectionFaults(page, outcome, mass && carriedRows(page), mass)));
 }
@@ -80,15 +80,16 @@ function claimEdges(page) {
   return { tail: places(page, `${prefix}_tail`), head: places(page, `${prefix}_head`), length };
 }
 
+/** Compare the edges with the metric of the claim. */
 function* proveClaim(page, outcome) {
   const count = array(page, "prior").length;
   const [edges, whole] = [claimEdges(page), page.contents.kind !== "rows"];
-  const claim = claimOf(described(page, "metric"));
+  const claim = claimOf(jsonAttribute(page, "metric"));
   const setting = {
     claim,
     edges,
     whole,
-    domain: described(page, "domain"),
+    domain: jsonAttribute(page, "domain"),
     points: axesOf(page, "secret"),
     unit: unitOf(page, "secret_x"),
   };
@@ -97,7 +98,7 @@ function* proveClaim(page, outcome) {
   if (whole) {
     if (!isConnected(count, edges)) outcome.faults.push({ text: "the edges do not connect all secrets" });
     outcome.proved.push(
-      `The ${counted(edges.tail.length)} edges of the claim connect all secrets.`,
+      `The ${countWords(edges.tail.length)} edges of the claim connect all secrets.`,
     );
   }
   const times = claim.scale === 1 ? "" : `${figure(claim.scale, true)} times `;
@@ -118,6 +119,7 @@ function* proveClaim(page, outcome) {
   if (assumed[kind]) outcome.assumed.push(assumed[kind]);
 }
 
+/** Prove the rows of a table, and recompute its losses. */
 function* proveTable(page, outcome) {
   const mass = array(page, "mass");
   const reports = array(page, "report_x").length;
@@ -125,6 +127,7 @@ function* proveTable(page, outcome) {
   const rows = carriedRows(page);
   const row = new Map(Array.from(rows, (u, r) => [u, r]));
   const edges = claimEdges(page);
+  // Edges between row numbers of the page: of a table in part, rows are numbered as they are carried.
   const rowEdges = {
     tail: edges.tail.map((u) => row.get(u)),
     head: edges.head.map((u) => row.get(u)),
@@ -152,24 +155,25 @@ function* proveTable(page, outcome) {
     worst: partly ? undefined : result.valueAtWorst,
     // Positions never draw one row alone: their expected loss is computed with the loss to the true position.
     expected_loss:
-      partly || !losses || placedOf(page) ? undefined : losses.reduce((sum, loss, u) => sum + loss * array(page, "prior")[u], 0),
+      partly || !losses || positionClaimOf(page) ? undefined : losses.reduce((sum, loss, u) => sum + loss * array(page, "prior")[u], 0),
+    // In doubles a ratio that is exactly 1 may show as 1 + 2^-52: only a broken inequality exceeds 1.
     ratio:
       partly || page.contents.verification.ratio === null
         ? undefined
         : scale * (result.broken ? result.value : Math.min(result.value, 1)),
   };
   const which = partly
-    ? `The ${counted(rows.length)} rows of ${counted(count)} that this page carries`
-    : `All ${counted(count)} rows`;
+    ? `The ${countWords(rows.length)} rows of ${countWords(count)} that this page carries`
+    : `All ${countWords(count)} rows`;
   outcome.proved.push(
     `${which} have masses of at least 1 and sum to exactly 2^62.`,
-    `${counted(result.inequalities)} inequalities P(y|u) <= e^d P(y|v) hold: ${counted(edges.length.length)} edges, both ways, ` +
-      `${counted(reports)} reports.`,
+    `${countWords(result.inequalities)} inequalities P(y|u) <= e^d P(y|v) hold: ${countWords(edges.length.length)} edges, both ways, ` +
+      `${countWords(reports)} reports.`,
   );
   const rest = "hold with a margin above floating-point error.";
   if (result.compared === result.inequalities) outcome.proved.push("Each of them was compared in integers.");
   else if (result.compared === 0) outcome.proved.push(`All of them ${rest}`);
-  else outcome.proved.push(`${counted(result.compared)} of them were compared in integers, the others ${rest}`);
+  else outcome.proved.push(`${countWords(result.compared)} of them were compared in integers, the others ${rest}`);
   if (partly)
     outcome.assumed.push(
       "The other rows were checked by mechdesign verify when this page was made.",
@@ -177,6 +181,7 @@ function* proveTable(page, outcome) {
   if (losses === null) outcome.assumed.push("The loss is of a kind that this page cannot compute.");
 }
 
+/** Prove factors: every edge by row sums, and as many row sums again as MOST_WORK allows. */
 function* proveFactors(page, outcome, all) {
   const factors = new Factors(page);
   outcome.faults.push(...factors.faults());
@@ -210,12 +215,12 @@ function* proveFactors(page, outcome, all) {
     ratio: Math.min(1, result.value),
   };
   const from = generators
-    ? `${counted(factors.weight.length)} columns of ${counted(generators.origins.length)} generators`
-    : `${counted(factors.weight.length)} weights`;
+    ? `${countWords(factors.weight.length)} columns of ${countWords(generators.origins.length)} generators`
+    : `${countWords(factors.weight.length)} weights`;
   const rows = stride > 1 ? `Every ${stride === 2 ? "second" : `${stride}th`} row was` : "All rows were";
   outcome.proved.push(
-    `${rows} recomputed in integers, ${counted(asked.length)} of ${counted(sums.length)}: from ${from} and shortest-path distances of integer edge lengths.`,
-    `${counted(result.inequalities)} inequalities between row sums hold, two for each of ${counted(edges.length.length)} edges. Each stands for all reports.`,
+    `${rows} recomputed in integers, ${countWords(asked.length)} of ${countWords(sums.length)}: from ${from} and shortest-path distances of integer edge lengths.`,
+    `${countWords(result.inequalities)} inequalities between row sums hold, two for each of ${countWords(edges.length.length)} edges. Each stands for all reports.`,
   );
   if (stride > 1)
     outcome.assumed.push(
@@ -223,6 +228,7 @@ function* proveFactors(page, outcome, all) {
     );
 }
 
-function counted(number) {
+/** A number with thousands separators. */
+function countWords(number) {
   return number.toLocaleString("en");
 }

@@ -5,8 +5,8 @@
 // are added up, or all of them when that is asked for, or there are few.
 
 const PATCH = 15; // cells along either side of the patch that is proved at once
-const FEW_ROWS = 2500; // of a map that is proved whole
-const LOOSEST = 4n; // times a sum that its bound may be
+const FEW_ROWS = 2500; // a map of at most so many is proved completely
+const LOOSEST = 4n; // times a sum that its bound may be: a draw then takes at most 8 attempts on average
 
 /** Faults of the header: kernel, step lengths, checksum of the levels. */
 function regionFaults({ header, seals }) {
@@ -25,6 +25,7 @@ function regionFaults({ header, seals }) {
     const root = BigInt(header.length_scales[k]);
     require(root * root <= square && square < (root + 1n) ** 2n, `length scale ${k} is not the length of its step`);
   }
+  // A browser without SubtleCrypto cannot compute the digest: it is then listed as assumed.
   require(header.claim_digest === (seals.levels ?? header.claim_digest), "the checksum of the levels in the claim does not match");
   return faults;
 }
@@ -45,16 +46,16 @@ async function sealsOf(bytes, map) {
   const size = new DataView(bytes.buffer, bytes.byteOffset).getUint32(12, true);
   const text = new TextDecoder().decode(bytes.subarray(16, 16 + size)); // the header as it was written
   // Numbers are copied as the header spells them: JSON.stringify may spell them otherwise, which changes the digest.
-  const written = (name, value) => new RegExp(`[{ ]"${name}": (${value})[,}]`).exec(text)?.[1];
+  const spellingOf = (name, value) => new RegExp(`[{ ]"${name}": (${value})[,}]`).exec(text)?.[1];
   const [number, list] = ["[-+.0-9e]+", "\\[[^\\]]*\\]"];
   const kinds = { cell: list, cells: list, level_unit: number, origin: list, plane: "\\{[^}]*\\}", stencil: number };
   kinds.unit = '"[^"]*"';
-  const parts = Object.entries(kinds).map(([name, value]) => `"${name}": ${written(name, value) ?? null}`);
+  const parts = Object.entries(kinds).map(([name, value]) => `"${name}": ${spellingOf(name, value) ?? null}`);
   const levels = new Blob([`{${parts.join(", ")}}`, secretLevels(map)]);
   return { file: await device.sha256(bytes), levels: await device.sha256(await levels.arrayBuffer()) };
 }
 
-/** The rows that are added up: those of a patch around a cell that lies in the map, or all. */
+/** The cells of a patch around a cell, moved so that it lies in the map. */
 function* patchAround([across, along], cell) {
   const start = (at, count) => Math.max(0, Math.min(at - (PATCH >> 1), count - PATCH));
   const [top, left] = [start(Math.floor(cell / along), across), start(cell % along, along)];
@@ -63,6 +64,7 @@ function* patchAround([across, along], cell) {
   }
 }
 
+/** Prove a device map: all rows of a small one, else those of a patch around a cell. */
 function* proveRegion(page, outcome, all, around = page.contents.first) {
   const { map } = page;
   outcome.faults.push(...regionFaults(map));
@@ -79,20 +81,20 @@ function* proveRegion(page, outcome, all, around = page.contents.first) {
     if (region.boundOf(u) > LOOSEST * sum)
       outcome.faults.push({ text: `cell ${u}: the row sums to less than a quarter of its bound`, secret: u });
     sums.set(u, sum);
-    const words = `adding up rows, ${counted(k)} of ${counted(asked.length)}`;
+    const words = `adding up rows, ${countWords(k)} of ${countWords(asked.length)}`;
     if (k % 4 === 0) yield { words, share: 0.1 + (0.8 * k) / asked.length };
   }
   const { edges, broken } = yield* part(regionEdges(region, map.header.step, sums, outcome.faults), "comparing inequalities", 0.9, 1);
-  const rows = `${counted(asked.length)} rows${whole ? "" : ` of ${counted(count)}`}`;
-  const words = `${rows}, ${counted(2 * edges)} inequalities, in integers.`;
+  const rows = `${countWords(asked.length)} rows${whole ? "" : ` of ${countWords(count)}`}`;
+  const words = `${rows}, ${countWords(2 * edges)} inequalities, in integers.`;
   outcome.figures = { rows: asked.length, inequalities: 2 * edges, violations: broken, partial: !whole };
   if (!whole) outcome.figures.cells = asked;
   outcome.figures.badge = { whole, verdict: whole ? "Proved in this browser" : "Proved around one place", words };
   outcome.proved.push(
     "The kernel, the step lengths and the levels of the map are those of its claim.",
-    `${whole ? "All rows were" : "The rows of the cells around the place were"} added up in integers, ${counted(asked.length)} of ` +
-      `${counted(count)}, over all places within the cap. Each is at most its bound and at least a quarter of it.`,
-    `${counted(2 * edges)} inequalities between row sums hold, two for each of ${counted(edges)} edges, each for all reports` +
+    `${whole ? "All rows were" : "The rows of the cells around the place were"} added up in integers, ${countWords(asked.length)} of ` +
+      `${countWords(count)}, over all places within the cap. Each is at most its bound and at least a quarter of it.`,
+    `${countWords(2 * edges)} inequalities between row sums hold, two for each of ${countWords(edges)} edges, each for all reports` +
       `${whole ? "." : ": the claim along every path between these cells."}`,
   );
   if (!whole)
@@ -106,7 +108,7 @@ function* proveRegion(page, outcome, all, around = page.contents.first) {
   faultsOfWords(page, outcome, region);
 }
 
-/** Every edge between the secrets whose sums are there: how many, and how many inequalities do not hold. */
+/** The number of edges between the secrets whose sums are there, and the number of inequalities that do not hold. */
 function* regionEdges(region, unit, sums, faults) {
   const bounds = new Map();
   let [edges, broken, k] = [0, 0, 0];
@@ -123,6 +125,7 @@ function* regionEdges(region, unit, sums, faults) {
       const wrong = brokenWays(bounds, length - BigInt(unit) * BigInt(region.unitsOf(u, step)), sum, other);
       broken += wrong;
       const text = `the edge from ${u} to ${v} is not covered by the row sums`;
+      // Only the first broken edge is named.
       if (wrong && broken === wrong) faults.push({ text, secret: u, other: v });
     }
     if (k++ % 64 === 0) yield k / sums.size;

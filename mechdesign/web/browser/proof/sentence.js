@@ -33,7 +33,7 @@ function percent(share, up, digits = 2) {
 }
 
 /** An upper limit in percent. */
-function atMost(share) {
+function upToWords(share) {
   const text = percent(share, true);
   return text.startsWith("under") ? text : `up to ${text}`;
 }
@@ -66,7 +66,7 @@ function headline(page) {
 
 /** The protected secrets, in words. */
 function subjectOf(page) {
-  const { kind, unit, cell } = described(page, "domain");
+  const { kind, unit, cell } = jsonAttribute(page, "domain");
   const [what, nouns] = [protectedKind(page), nounsOfPage(page)];
   if (what === "positions") return "any two positions";
   if (what === "places") {
@@ -89,11 +89,11 @@ function protectedWords(page) {
   if (factor === null) return `${subject}; the factor by which a report changes the odds between two people is not known.`;
   if (factor === 1) return `${subject}: a report reveals nothing about anybody.`;
   const change = factor === "unbounded" ? "an unbounded factor" : `a factor of ${exact ? "up to" : "at most"} ${figure(factor, true)}`;
-  const { unit } = described(page, "domain");
+  const { unit } = jsonAttribute(page, "domain");
   const near = within ? `within ${radiusWords(within)} ${unitWord(unit, radiusWords(within) !== "1")}` : "";
   if (what === "cells") return `${subject}: between two people ${near || "however close"}, one report changes the odds by ${change}.`;
   if (what === "places") {
-    const metric = claimOf(described(page, "metric")).kind;
+    const metric = claimOf(jsonAttribute(page, "metric")).kind;
     const pairs = { discrete: "any two of them", eikonal: "two of them side by side", graph: "two of them that an edge joins" };
     const between = pairs[metric] ?? `two of them ${near}${metric === "streets" ? " along the streets" : ""}`;
     return `${subject}: between ${between}, one report changes the odds by ${change}.`;
@@ -111,7 +111,7 @@ function radiusWords(within) {
 /** The mean error: { words, value, format }; format(loss, up) prints a loss. */
 function lossWords(page) {
   const { position_loss: at, facts } = page.contents;
-  const [loss, { unit }] = [attribute(page, "loss"), described(page, "domain")];
+  const [loss, { unit }] = [attribute(page, "loss"), jsonAttribute(page, "domain")];
   const value = at ?? attribute(page, "expected_loss");
   const units = unitOf(page, "loss_table") ?? "1";
   if (!WORD.test(units)) throw new RangeError("the unit of the loss is not a plain name");
@@ -143,9 +143,10 @@ function boundOf(page) {
   return { objective, bound, gap: objective > 0 ? Math.max(0, (objective - bound) / objective) : 0 };
 }
 
+/** The lower bound next to the loss that it bounds; "" without one that was checked, or if the gap is large. */
 function boundWords(page, { value, format }) {
   const [{ objective, bound, gap }, at] = [boundOf(page), page.contents.position_loss];
-  const [loss, program, placed] = [attribute(page, "loss"), attribute(page, "program"), placedOf(page) !== null];
+  const [loss, program, placed] = [attribute(page, "loss"), attribute(page, "program"), positionClaimOf(page) !== null];
   if (!(bound > 0) || (placed && program !== "positions") || (!placed && objectiveOf(page) !== EXPECTED_LOSS)) return "";
   if (objective > 0 && gap > QUOTED_GAP) return "";
   const rivals = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
@@ -157,13 +158,13 @@ function boundWords(page, { value, format }) {
   return `Between centres of ${nounsOfPage(page).many} the mean distance is ${format(objective, true)}, and no ${best}`;
 }
 
-/** The possible shortfall of a design that stopped early or has a large gap, with the remedy. */
+/** The possible shortfall of a design that stopped early or has a large gap, with the remedy; "" for others. */
 function stoppedWords(page) {
   const [stopped, { gap }] = [attribute(page, "stopped"), boundOf(page)];
-  const target = described(page, "parameters").gap;
+  const target = jsonAttribute(page, "parameters").gap;
   const hasTarget = typeof target === "number" && target > 0;
   const isKnown = gap !== null && gap >= 0 && gap < 1 && gap <= (hasTarget ? 1 : QUOTED_GAP);
-  const shortfall = isKnown ? `${atMost(gap)} of the loss may be avoidable` : UNKNOWN;
+  const shortfall = isKnown ? `${upToWords(gap)} of the loss may be avoidable` : UNKNOWN;
   const why = { time: "Stopped at the time limit", interrupt: "Stopped by hand" }[stopped];
   if (!why) {
     if (!hasTarget || gap === null || !(gap > LARGE_GAP * target)) return "";
@@ -178,14 +179,14 @@ function gridWords({ shape, plane }, stretch) {
   if (!plane) return `${shape.join(" x ")} grid`;
   const angle = (value, letters) => `${Math.abs(value)} ${letters[Number(value < 0)]}`;
   const about = `${angle(plane.latitude, "NS")} ${angle(plane.longitude, "EW")}, WGS84`;
-  const excess = double([stretch[0] - stretch[1], stretch[1]]);
+  const excess = nearestDouble([stretch[0] - stretch[1], stretch[1]]);
   return `${shape.join(" x ")} grid on the azimuthal equidistant plane about ${about}, where distances exceed geodesic ones by less than ${figure(excess, true, 3)} of them`;
 }
 
 /** The claim of the rows of a page in one sentence. */
 function claimWords(page) {
-  const [claim, domain, count] = [claimOf(described(page, "metric")), described(page, "domain"), array(page, "prior").length];
-  const where = domain.kind === "grid" ? `${nounsOfPage(page).many} of a ${gridWords(domain, new Setting(page, null, null).stretch)}` : "places";
+  const [claim, domain, count] = [claimOf(jsonAttribute(page, "metric")), jsonAttribute(page, "domain"), array(page, "prior").length];
+  const where = domain.kind === "grid" ? `${nounsOfPage(page).many} of a ${gridWords(domain, new ProtectedDomain(page, null, null).stretch)}` : "places";
   const rate = `${claim.most} nats per ${unitWord(domain.unit, false)}`;
   const distance = {
     discrete: `the discrete metric, ${claim.most} nats between any two secrets (local differential privacy)`,
@@ -199,10 +200,10 @@ function claimWords(page) {
 }
 
 /** The claim about positions in one sentence; null where there is none. */
-function placedWords(page) {
-  const [placed, domain, count] = [placedOf(page), described(page, "domain"), array(page, "prior").length];
+function positionClaimWords(page) {
+  const [placed, domain, count] = [positionClaimOf(page), jsonAttribute(page, "domain"), array(page, "prior").length];
   if (!placed) return null;
-  const grid = gridWords(domain, new Setting(page, null, null).stretch);
+  const grid = gridWords(domain, new ProtectedDomain(page, null, null).stretch);
   const rate = `${placed.most} nats per ${unitWord(domain.unit, false)}`;
   const straight = isWhole(domain, count) ? "the Euclidean distance" : "the length of the shortest path inside the cells";
   const distance = placed.kind === "eikonal"
@@ -215,7 +216,7 @@ function placedWords(page) {
 /** The mean loss to the true position, uniform in its cell, under the prior. It is null if the file has none
  * (see evaluation/loss.py), and undefined if this page does not carry every row. */
 function positionLoss(page, mass) {
-  const domain = described(page, "domain");
+  const domain = jsonAttribute(page, "domain");
   const [loss, { cell }] = [attribute(page, "loss"), domain];
   if (domain.kind !== "grid" || cell.length > 2 || !["squared", "distance"].includes(loss)) return null;
   if (page.contents.kind === "factors") {

@@ -28,9 +28,10 @@ function* rowFaults(mass, rows, reports) {
   return faults;
 }
 
-/** Every inequality of `edges` = { tail, head, length }, row numbers. Returns faults, the number of inequalities,
- * the number compared in BigInt, and the largest log-ratio over length in doubles. valueAtWorst is that of the edge and
- * report that `worst` = { secret, other, report } names. */
+/** Compare every inequality of `edges` = { tail, head, length }, by row numbers.
+ *
+ * Returns faults, and the numbers of inequalities, of those compared in BigInt, and of broken ones. `value` is the largest
+ * log-ratio over length in doubles, valueAtWorst that at `worst` = { secret, other, report }. */
 function* edgeFaults(mass, rows, reports, { tail, head, length }, worst) {
   const rounded = Float64Array.from(mass, Number);
   const bounds = new Map();
@@ -41,13 +42,14 @@ function* edgeFaults(mass, rows, reports, { tail, head, length }, worst) {
     if (!bounds.has(length[e])) bounds.set(length[e], expLower(length[e]));
     const bound = bounds.get(length[e]);
     const [u, v] = [tail[e] * reports, head[e] * reports];
-    const steep = steepest(rounded, u, v, reports);
-    result.value = Math.max(result.value, overLength(largestRise(steep, mass, u, v, reports), length[e]));
+    const steep = extremeRatios(rounded, u, v, reports);
+    result.value = Math.max(result.value, overLength(largestLogRatio(steep, mass, u, v, reports), length[e]));
     if (worst && isEdge(worst, rows[tail[e]], rows[head[e]])) {
       const [high, low] = worst.secret === rows[tail[e]] ? [u, v] : [v, u];
       result.valueAtWorst = overLength(logRatio(mass[high + worst.report], mass[low + worst.report]), length[e]);
     }
     const limit = Number(bound[0]) * 2 ** -bound[1] * margin;
+    // low >= 1 / limit, multiplied out: a division would be rounded once more.
     if (!(steep.high <= limit && 1 <= steep.low * limit)) {
       for (let y = 0; y < reports; y++) {
         const [a, b] = [mass[u + y], mass[v + y]];
@@ -67,8 +69,8 @@ function* edgeFaults(mass, rows, reports, { tail, head, length }, worst) {
   return result;
 }
 
-/** The largest and the least ratio of two rows in doubles. */
-function steepest(rounded, u, v, reports) {
+/** The largest and the least ratio of masses of two rows, in doubles. */
+function extremeRatios(rounded, u, v, reports) {
   let [high, low] = [-Infinity, Infinity];
   for (let y = 0; y < reports; y++) {
     const ratio = rounded[u + y] / rounded[v + y];
@@ -79,7 +81,7 @@ function steepest(rounded, u, v, reports) {
 }
 
 /** The largest log-ratio of two rows; of rows that are almost alike, from their integers. */
-function largestRise({ high, low }, mass, u, v, reports) {
+function largestLogRatio({ high, low }, mass, u, v, reports) {
   if (high > NEAR || low * NEAR < 1) return Math.max(Math.log(high), -Math.log(low));
   let most = 0;
   for (let y = 0; y < reports; y++) {
@@ -94,6 +96,7 @@ function logRatio(a, b) {
   return Math.log1p(Number(a - b) / Number(b));
 }
 
+/** A log-ratio over the length of its edge: any rise over length 0 is infinite. */
 function overLength(rise, length) {
   return length > 0 ? rise / length : rise > 0 ? Infinity : 0;
 }
@@ -106,6 +109,7 @@ function isEdge({ secret, other }, u, v) {
 function isConnected(count, { tail, head }) {
   const root = Int32Array.from({ length: count }, (_, k) => k);
   const top = (k) => {
+    // Union-find with path halving: near-linear in the number of edges.
     while (root[k] !== k) k = root[k] = root[root[k]];
     return k;
   };

@@ -5,12 +5,12 @@ const TABS = {
   level: "Privacy level",
   loss: "Expected loss",
   reports: "Reports from here",
-  belief: "What an attacker believes",
+  belief: "An attacker's belief",
   worst: "After the worst report",
 };
 const DEPTH = 1e-6; // of the largest probability shown: smaller ones get the darkest colour
 
-/** Buttons [name, text] that turn to what the map shows; a function that marks one of them as pressed. */
+/** Add a button for each [name, text] that selects the values on the map; returns a function that marks one as pressed. */
 function addTabs(texts, turn) {
   const buttons = texts.map(([name, text]) => {
     const button = element("button", text);
@@ -76,8 +76,8 @@ class Explore extends View {
     if (constant(model.prior)) there.prior = false;
     if (model.page.contents.kind === "table") there.worst = capsOf(model.page).length > 0;
     const texts = model.located ? TABS : { ...TABS, reports: "Answers from here" };
-    const shown = Object.entries(texts).filter(([name]) => there[name] !== false);
-    this.press = addTabs(shown, (name) => this.turn(name));
+    const tabs = Object.entries(texts).filter(([name]) => there[name] !== false);
+    this.press = addTabs(tabs, (name) => this.turn(name));
   }
 
   /** A place that was clicked at coordinates, or the next one in a direction. */
@@ -85,7 +85,7 @@ class Explore extends View {
     const onReports = this.tab === "reports" && !this.model.located;
     if (onReports && place !== null) return this.choose(this.secret);
     if (place === null) return this.choose(this.ground.step(this.secret, ...how));
-    this.choose(place, this.model.placed ? this.model.pointIn(place, how) : undefined);
+    this.choose(place, this.model.positionClaim ? this.model.pointIn(place, how) : undefined);
   }
 
   choose(u, point = [0, 0]) {
@@ -153,7 +153,7 @@ class Explore extends View {
     const bars = ground.kind === "bars";
     const scale = bars && depth !== null ? { ...scaleOf(values), least: 0 } : scaleOf(values, depth);
     const worst = this.tab === "worst" ? this.worst : null;
-    const marks = onSecrets && !worst ? [{ place: secret, kind: "person", at: model.placed ? model.coordinates(secret, point) : null }] : [];
+    const marks = onSecrets && !worst ? [{ place: secret, kind: "person", at: model.positionClaim ? model.coordinates(secret, point) : null }] : [];
     const report = worst ? worst.report : this.report;
     const reported = report !== null && model.located ? model.cellOf[report] : report;
     if (report !== null && (model.located || reports)) marks.push({ place: reported, kind: "report" });
@@ -178,19 +178,19 @@ class Explore extends View {
     byId("place-title").textContent = where(model, secret);
     describe(byId("place"), placeFacts(model, secret, this.row, point));
     const within = inside.filter(Boolean).length - 1;
-    const far = radius === null ? "" : figure(radius, !model.placed); // cells within it are counted, positions promised
+    const far = radius === null ? "" : figure(radius, !model.positionClaim); // cells within it are counted, positions promised
     const factor = figure(this.factor, true);
     const { one, several, cell: cells } = model.nouns;
     const reach = radius === null ? "" : `, all within ${far} ${model.facts.unit}`;
-    const others = `${counted(within)} other ${within === 1 ? (cells ? "cell" : one) : cells ? "cells" : several}`;
-    const from = model.placed ? "here" : cells ? "this cell" : "here";
+    const others = `${countWords(within)} other ${within === 1 ? (cells ? "cell" : one) : cells ? "cells" : several}`;
+    const from = model.positionClaim ? "here" : cells ? "this cell" : "here";
     const reach_text =
-      model.placed && radius !== null
+      model.positionClaim && radius !== null
         ? `any position within ${far} ${model.facts.unit} by no more`
         : within === 0
           ? `any other ${cells ? "cell" : one} by more`
           : `${others} by no more`;
-    byId("reach").textContent = `A report changes the odds between ${from} and ${reach_text} than a factor of ${factor}${model.placed || within === 0 ? "" : reach}.`;
+    byId("reach").textContent = `A report changes the odds between ${from} and ${reach_text} than a factor of ${factor}${model.positionClaim || within === 0 ? "" : reach}.`;
     byId("factor").setAttribute("aria-valuetext", `factor ${factor}`);
     byId("factor-text").textContent = factor;
     byId("report-box").hidden = this.report === null;

@@ -29,7 +29,7 @@ class Ground {
     return inside ? best : -1;
   }
 
-  /** The next place from `k` in a direction; `k` itself where there is none. */
+  /** The next place from `k` in a direction; `k` itself at the end. */
   step(k, dx, dy) {
     let [best, least] = [k, Infinity];
     for (let other = 0; other < this.count; other++) {
@@ -41,6 +41,7 @@ class Ground {
               (this.x[other] - this.x[k]) * dy + (this.y[other] - this.y[k]) * dx,
             ];
       if (along <= 1e-9 * this.cell[0] || Math.abs(across) > 1.001 * along) continue;
+      // A place straight ahead wins over a nearer one to the side.
       const far = along + 2.1 * Math.abs(across);
       if (far < least) [best, least] = [other, far];
     }
@@ -68,7 +69,7 @@ function barsOf(axis, cell) {
   return new Ground("bars", Array.from(axis), Array(axis.length).fill(0.5), [Number.isFinite(gap) ? gap : 1, 1]);
 }
 
-/** A length by which dots are drawn: the side of a square that each would have of the whole. */
+/** The size of dots: the side of the square that each would have if all shared the area. */
 function spacing(axes) {
   const [wide, high] = axes
     .slice(0, 2)

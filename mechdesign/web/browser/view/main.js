@@ -7,7 +7,7 @@ function showFacts(page) {
   const { facts, verification, kind } = page.contents;
   const region = kind === "region";
   byId("sentence").textContent = region ? regionHeadline(page) : headline(page);
-  const claims = region ? { claim: regionClaimWords(page) } : { claim: claimWords(page), position_claim: placedWords(page) };
+  const claims = region ? { claim: regionClaimWords(page) } : { claim: claimWords(page), position_claim: positionClaimWords(page) };
   if (!byId("title")) document.title = `${facts.name}: ${facts.kind}`;
   for (const part of document.querySelectorAll("[data-fact]")) part.textContent = claims[part.dataset.fact] ?? facts[part.dataset.fact];
   for (const part of document.querySelectorAll("[data-provenance]"))
@@ -32,7 +32,7 @@ function showOutcome(page, outcome) {
     whole: !figures.partial,
     verdict: figures.partial ? "Proved in part" : "Proved in this browser",
     words: good
-      ? `${counted(figures.rows)} rows, ${counted(figures.inequalities)} inequalities${figures.gradients ? `, ${counted(figures.gradients)} gradients between positions` : ""}${figures.compared === figures.inequalities ? ", in integers" : ""}.`
+      ? `${countWords(figures.rows)} rows, ${countWords(figures.inequalities)} inequalities${figures.gradients ? `, ${countWords(figures.gradients)} gradients between positions` : ""}${figures.compared === figures.inequalities ? ", in integers" : ""}.`
       : "",
   };
   badge.className = `badge ${good ? (result.whole ? "proved" : "partly") : "refused"}`;
@@ -66,7 +66,7 @@ function runProof(page, packed, explore, options) {
     byId("saying").textContent = words;
   };
   const source = byId("program").textContent;
-  return proven(packed, options, onProgress, source).then((outcome) => {
+  return proveInWorker(packed, options, onProgress, source).then((outcome) => {
     showOutcome(page, outcome);
     explore?.proved(outcome);
   });
@@ -87,7 +87,7 @@ async function start() {
   const packed = byId("data").textContent;
   let [page, explore] = [null, null];
   try {
-    page = await opened(packed);
+    page = await openPage(packed);
     showFacts(page);
     byId("explore").hidden = false;
     explore = page.contents.kind === "region" ? new RegionView(page) : new Explore(new Model(page));

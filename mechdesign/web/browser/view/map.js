@@ -4,7 +4,7 @@ const PRINTED = 3; // pixels of a canvas on paper, a pixel of the layout
 const LEAST_WIDE = 180; // room for the scale bar
 
 class PlaceMap {
-  /** canvas, what is drawn on; chosen(place, how) is called for a click at coordinates or a step, entered() for Enter. */
+  /** Draws on `canvas`. Calls chosen(place, how) for a click at coordinates or a step by keys, entered() for Enter. */
   constructor(canvas, chosen, entered) {
     Object.assign(this, { canvas, chosen, entered, shown: null });
     canvas.addEventListener("click", (event) => this.#clicked(event));
@@ -86,6 +86,7 @@ class PlaceMap {
     }
     if (circle) {
       pen.beginPath();
+      // Angles end at 7, beyond 2 pi: a full circle.
       const [x, y] = circle.at ?? [ground.x[circle.place], ground.y[circle.place]];
       pen.arc(this.toX(x), this.toY(y), circle.radius * this.scale, 0, 7);
       this.#outlined(pen, [6, 4]);
@@ -120,8 +121,9 @@ class PlaceMap {
   #border(pen, inside) {
     const { ground } = this.shown;
     const [w, h] = ground.cell;
+    // Half sides as integers: centres in doubles would not be equal keys.
     const key = (x, y) => `${Math.round((x / w) * 2)},${Math.round((y / h) * 2)}`;
-    const held = new Map(Array.from(inside, (own, k) => [key(ground.x[k], ground.y[k]), own]));
+    const insideAt = new Map(Array.from(inside, (isInside, k) => [key(ground.x[k], ground.y[k]), isInside]));
     for (let k = 0; k < ground.count; k++) {
       if (!inside[k]) continue;
       const [x, y] = [ground.x[k], ground.y[k]];
@@ -131,7 +133,7 @@ class PlaceMap {
         [0, 1],
         [0, -1],
       ]) {
-        if (held.get(key(x + dx * w, y + dy * h))) continue;
+        if (insideAt.get(key(x + dx * w, y + dy * h))) continue;
         const [cx, cy] = [x + (dx * w) / 2, y + (dy * h) / 2];
         pen.moveTo(this.toX(cx - (dy * w) / 2), this.toY(cy - (dx * h) / 2));
         pen.lineTo(this.toX(cx + (dy * w) / 2), this.toY(cy + (dx * h) / 2));

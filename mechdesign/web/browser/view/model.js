@@ -14,8 +14,8 @@ class Model {
     this.count = this.prior.length;
     this.width = this.reports[0].length;
     this.losses = null; // from the proof
-    this.placed = placedOf(page); // the claim about positions
-    this.around = this.placed ? places(page, "around_row") : null;
+    this.positionClaim = positionClaimOf(page); // the claim about positions
+    this.around = this.positionClaim ? places(page, "around_row") : null;
     this.cellOf = this.#reportPlaces(); // of every report the place that it is; null if reports are not places
     this.located = this.cellOf !== null;
     if (contents.kind === "factors") {
@@ -27,9 +27,9 @@ class Model {
       this.rowOf = carried ? new Map(Array.from(carried, (u, r) => [u, r])) : null;
       this.rows = this.#tableRows();
     }
-    this.claim = this.placed ?? claimOf(described(page, "metric"));
-    this.rate = double(this.claim.rate); // nats per unit along straight lines at most
-    this.domain = described(page, "domain");
+    this.claim = this.positionClaim ?? claimOf(jsonAttribute(page, "metric"));
+    this.rate = nearestDouble(this.claim.rate); // nats per unit along straight lines at most
+    this.domain = jsonAttribute(page, "domain");
     const { truth, one } = nounsOfPage(page);
     const noun = truth === "position" ? "place" : truth;
     this.nouns = { one: noun, several: noun === "class" ? "classes" : `${noun}s`, cell: one === "cell" && this.secrets.length > 1 };
@@ -38,6 +38,7 @@ class Model {
   /** The table as the client draws from it: low and high halves of its masses, report by report. */
   #tableRows() {
     const cells = this.mass.length / this.width;
+    // Little-endian: the low half of a mass comes first.
     const halves = new Uint32Array(this.mass.buffer, this.mass.byteOffset, 2 * this.mass.length);
     const part = (half) => (_, at) => halves[2 * ((at % cells) * this.width + Math.floor(at / cells)) + half];
     const [low, high] = [0, 1].map((half) => Uint32Array.from(this.mass, part(half)));
@@ -79,7 +80,7 @@ class Model {
     return this.carries(u) ? this.rows.probabilities(this.around ? u : this.#numberOf(u), point) : null;
   }
 
-  /** The belief of an attacker who knows the prior after report y, (n,); null where not every row is there. */
+  /** The posterior (n,) of an attacker who knows the prior, after report y; null unless the page carries every row. */
   posterior(y) {
     if (this.rowOf) return null;
     const joint = new Float64Array(this.count);
@@ -103,15 +104,16 @@ class Model {
   /** The mass of report y for secret u, or for positions spread evenly over its cell. */
   #mean(u, y) {
     if (!this.around) return Number(this.mass[u * this.width + y]);
+    // 1/6, 2/3, 1/6: means of the quadratic B-spline over a cell, on each axis.
     const [shares, at] = [[1 / 6, 2 / 3, 1 / 6], (step) => this.around[9 * u + step] * this.width + y];
     return AROUND.reduce((sum, _, step) => sum + shares[Math.floor(step / 3)] * shares[step % 3] * Number(this.mass[at(step)]), 0);
   }
 
   /** The loss of a report drawn at the centre of every cell; null where the loss is not known. */
   centreLosses() {
-    const judge = lossOf(this.page);
-    const all = (u) => this.row(u)?.reduce((sum, p, y) => sum + p * judge(u, y), 0) ?? NaN;
-    return judge && Float64Array.from({ length: this.count }, (_, u) => all(u));
+    const lossBetween = lossOf(this.page);
+    const all = (u) => this.row(u)?.reduce((sum, p, y) => sum + p * lossBetween(u, y), 0) ?? NaN;
+    return lossBetween && Float64Array.from({ length: this.count }, (_, u) => all(u));
   }
 
   /** A report drawn by the client with the random source of the browser; with positions for a point of cell u. */
@@ -123,14 +125,14 @@ class Model {
    * positions, over cells that touch. */
   nats(u) {
     if (this.natsOf === u) return this.natsFound;
-    this.beside ??= neighboursOf(this.count, this.placed ? this.#touching() : this.edges);
+    this.beside ??= neighboursOf(this.count, this.positionClaim ? this.#touching() : this.edges);
     [this.natsOf, this.natsFound] = [u, shortestPaths(this.beside, u)];
     return this.natsFound;
   }
 
   /** Cells that touch, and the length between their centres times the largest level. */
   #touching() {
-    const [cells, side] = [latticeOf(this.domain, this.secrets), this.placed.side];
+    const [cells, side] = [latticeOf(this.domain, this.secrets), this.positionClaim.side];
     const at = new Map(cells.map((cell, u) => [String(cell), u]));
     const edges = { tail: [], head: [], length: [] };
     cells.forEach(([x, y], u) => {
@@ -147,26 +149,27 @@ class Model {
 
   /** The radius within which odds change by a factor of at most, along straight lines: with positions on the ground. */
   reach(factor) {
-    const nats = Math.log(factor) - (this.placed ? this.placed.rounding : 0);
-    const [p, q] = this.placed ? new Setting(this.page, null, null).stretch : [1n, 1n];
+    // The rounding of positions uses up some of the nats, and lengths on the plane exceed those on the ground.
+    const nats = Math.log(factor) - (this.positionClaim ? this.positionClaim.rounding : 0);
+    const [p, q] = this.positionClaim ? new ProtectedDomain(this.page, null, null).stretch : [1n, 1n];
     return Math.max(nats, 0) / this.rate / (Number(p) / Number(q));
   }
 
-  /** Whether the claim is at most its rate times the distance. */
+  /** True if the claim is at most its rate times the straight-line distance. */
   straight() {
-    return this.placed ? isWhole(this.domain, this.count) : this.claim.kind === "euclidean";
+    return this.positionClaim ? isWhole(this.domain, this.count) : this.claim.kind === "euclidean";
   }
 
   /** The point [a, b] of a cell that coordinates are rounded to, 2^-16 of a side from its centre each. */
   pointIn(u, coordinates) {
     const half = 2 ** 15;
-    const rounded = coordinates.map((x, k) => Math.round(((x - this.secrets[k][u]) / this.placed.side) * 2 * half));
+    const rounded = coordinates.map((x, k) => Math.round(((x - this.secrets[k][u]) / this.positionClaim.side) * 2 * half));
     return rounded.map((a) => Math.max(-half, Math.min(half, a)));
   }
 
   /** Coordinates of a point of a cell, of a secret without one. */
   coordinates(u, point = [0, 0, 0]) {
-    return this.secrets.map((axis, k) => axis[u] + (this.placed ? (point[k] / 2 ** 16) * this.placed.side : 0));
+    return this.secrets.map((axis, k) => axis[u] + (this.positionClaim ? (point[k] / 2 ** 16) * this.positionClaim.side : 0));
   }
 
   /** How far secret u, or a point of its cell, and report y are apart; null if reports are not places. */
@@ -186,6 +189,6 @@ class Model {
 /** The least of the distances in pairs [distance, probability] within which a share of one lies. */
 function radiusOf(pairs, share) {
   pairs.sort((a, b) => a[0] - b[0]);
-  let held = 0;
-  return (pairs.find(([, p]) => (held += p) >= share) ?? pairs.at(-1))[0];
+  let sum = 0;
+  return (pairs.find(([, p]) => (sum += p) >= share) ?? pairs.at(-1))[0];
 }

@@ -20,7 +20,7 @@ function chance(p) {
 }
 
 /** A number with its unit. */
-function measured(value, unit) {
+function withUnit(value, unit) {
   return unit ? `${short(value)} ${unit}` : short(value);
 }
 

@@ -1,26 +1,26 @@
 // The figures next to the map: of the place that was chosen, and of a report from it.
 
 /** A length or an angle with the word of its direction. */
-function directed(value, text, [plus, minus]) {
+function withDirection(value, text, [plus, minus]) {
   return `${text(Math.abs(value))} ${value < 0 ? minus : plus}`;
 }
 
 /** Degrees in words. */
-function earthly(longitude, latitude, text) {
-  return `${directed(latitude, text, "NS")}, ${directed(longitude, text, "EW")}`;
+function degreeWords(longitude, latitude, text) {
+  return `${withDirection(latitude, text, "NS")}, ${withDirection(longitude, text, "EW")}`;
 }
 
 /** Coordinates of a place in words. */
 function where(model, k, axes = model.secrets, unit = model.facts.unit) {
   if (axes === model.secrets && model.degrees) {
-    return earthly(model.degrees[2 * k], model.degrees[2 * k + 1], (angle) => `${angle.toFixed(4)}°`);
+    return degreeWords(model.degrees[2 * k], model.degrees[2 * k + 1], (angle) => `${angle.toFixed(4)}°`);
   }
   if (model.domain.kind === "nodes" && axes.length === 1) return `secret ${k}`;
   const numbers = axes.map((axis) => Number(axis[k].toPrecision(4)).toLocaleString("en"));
   return numbers.length === 1 ? `${numbers[0]} ${unit}` : `(${numbers.join(", ")})${unit ? ` ${unit}` : ""}`;
 }
 
-/** Fill the legend of a map: the ends of its scale, printed by `format`, and what it shows. */
+/** Fill the legend of a map: the ends of its scale, printed by `format`, and the name of its values. */
 function fillLegend(legend, scale, words, bars, format) {
   legend.hidden = false;
   legend.querySelector(".ramp").style.background = bars ? "" : gradient();
@@ -43,27 +43,27 @@ function describe(list, facts) {
 
 function placeFacts(model, u, row, point) {
   const facts = { prior: chance(model.prior[u]) };
-  if (model.placed) facts["from the centre"] = besideCentre(model, point);
+  if (model.positionClaim) facts["from the centre"] = offsetWords(model, point);
   if (model.level) facts["privacy level"] = `${short(model.level[u])} nats per ${unitWord(model.domain.unit, false)}`;
-  if (model.losses?.has(u)) facts["expected loss"] = measured(model.losses.get(u), model.facts.loss_unit);
+  if (model.losses?.has(u)) facts["expected loss"] = withUnit(model.losses.get(u), model.facts.loss_unit);
   if (!row) return facts;
   if (model.located) {
     const own = model.cellOf.indexOf(u);
     facts[`true ${model.nouns.one} reported`] = own < 0 ? "never: no report lies here" : chance(row[own]);
     if (model.domain.kind !== "nodes" || model.secrets.length > 1) {
-      facts["95 % of reports within"] = measured(model.radius(u, row, 0.95, point), model.facts.unit);
+      facts["95 % of reports within"] = withUnit(model.radius(u, row, 0.95, point), model.facts.unit);
     }
   }
   return facts;
 }
 
 /** Where a point lies, from the centre of its cell. */
-function besideCentre(model, point) {
-  const [east, north] = point.map((a) => (a / 2 ** 16) * model.placed.side);
+function offsetWords(model, point) {
+  const [east, north] = point.map((a) => (a / 2 ** 16) * model.positionClaim.side);
   if (east === 0 && north === 0) return "at it";
-  const distance = (far) => measured(far, model.facts.unit);
+  const distance = (far) => withUnit(far, model.facts.unit);
   const words = model.degrees ? [["east", "west"], ["north", "south"]] : [["right", "left"], ["above", "below"]];
-  return `${directed(east, distance, words[0])}, ${directed(north, distance, words[1])}`;
+  return `${withDirection(east, distance, words[0])}, ${withDirection(north, distance, words[1])}`;
 }
 
 /** Facts about a report, and an attacker's belief after it. */
@@ -71,7 +71,7 @@ function reportFacts(model, u, y, posterior, point) {
   const facts = { reported: model.located ? where(model, model.cellOf[y]) : where(model, y, model.reports, model.facts.report_unit) };
   const apart = model.apart(u, y, point);
   if (apart !== null && (model.domain.kind !== "nodes" || model.secrets.length > 1))
-    facts["off by"] = measured(apart, model.facts.unit);
+    facts["off by"] = withUnit(apart, model.facts.unit);
   if (posterior) {
     facts["belief before"] = chance(model.prior[u]);
     facts["belief after"] = chance(posterior[u]);

@@ -3,7 +3,7 @@
 const SHOWN_BLOCKS = 180; // blocks of cells along the longer side of the whole map
 const NEAR_CELLS = [8, 36]; // cells shown on either side of the one that was chosen
 const MOST_LIKELY = 0.95; // share of the reports within the radius shown
-const TOLD_MASS = 1e-9; // reports less likely are left out of that radius
+const LEAST_PROBABILITY = 1e-9; // reports less likely are left out of that radius
 
 class RegionView extends View {
   constructor(page) {
@@ -88,7 +88,7 @@ class RegionView extends View {
     this.row.forEach((p, y) => {
       const distance = far(y);
       error += p * distance;
-      if (p > TOLD_MASS) likely.push([distance, p]);
+      if (p > LEAST_PROBABILITY) likely.push([distance, p]);
     });
     return [error, radiusOf(likely, MOST_LIKELY)];
   }
@@ -102,7 +102,7 @@ class RegionView extends View {
     const point = this.places.point(cell);
     if (!this.places.plane) return `(${point.map(short).join(", ")}) ${this.facts.unit}`;
     const { longitude, latitude } = this.places.degrees(point);
-    return earthly(longitude, latitude, (angle) => `${angle}°`);
+    return degreeWords(longitude, latitude, (angle) => `${angle}°`);
   }
 
   show() {
@@ -121,12 +121,12 @@ class RegionView extends View {
     describe(byId("place"), {
       "privacy level": `${short(level)} nats per ${facts.per}`,
       "true place reported": chance(this.row[cell]),
-      "expected error": measured(this.error, facts.unit),
-      "95 % of reports within": measured(this.radius, facts.unit),
+      "expected error": withUnit(this.error, facts.unit),
+      "95 % of reports within": withUnit(this.radius, facts.unit),
     });
     byId("report-box").hidden = this.report === null;
     if (this.report === null) return;
     const apart = Math.hypot(...this.places.point(this.report).map((at, k) => at - this.places.point(cell)[k]));
-    describe(byId("report"), { reported: this.#where(this.report), "off by": measured(apart, facts.unit) });
+    describe(byId("report"), { reported: this.#where(this.report), "off by": withUnit(apart, facts.unit) });
   }
 }
