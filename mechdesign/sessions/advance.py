@@ -97,7 +97,7 @@ def seeded_draws(design: SessionDesign, seed: int) -> Draw:
     """The same distribution from a seed: for simulations only."""
     # In doubles, from cumulative sums. No report of a real person may be drawn so: the seed repeats it.
     bits, _ = source(seed)
-    rows = [np.cumsum(each, axis=1) for each in design.likelihoods]
+    rows = [np.cumsum(table, axis=1) for table in design.likelihoods]
 
     def report(table: int, place: int) -> int:
         row, word = rows[table][place], int.from_bytes(bits(8), "little") >> (64 - ROW_BITS)

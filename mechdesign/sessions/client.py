@@ -74,18 +74,18 @@ def _model(chain: Chain) -> tuple[dict[str, Any], dict[str, AnyArray]]:
     if isinstance(chain, HomeAwayChain):
         model = chain.model
         rates = np.column_stack([model.leave, model.back, model.wander, model.mix])
-        far, near = (np.asarray(each, float) for each in chain.kernels)
+        far, near = (np.asarray(kernel, float) for kernel in chain.kernels)
         return {"kind": "home-away", "rates": rates.tolist()}, {"initial": initial, "far": far, "near": near}
     if type(chain) is not Chain:
         raise UnsuitableError("is not supported by the client", field="movement", value=type(chain).__name__)
     matrices = chain.matrices
-    header = {"kind": "matrices", "states": len(chain.place), "entries": [int(each.nnz) for each in matrices]}
+    header = {"kind": "matrices", "states": len(chain.place), "entries": [int(matrix.nnz) for matrix in matrices]}
     return header, {
         "initial": initial,
         "place": chain.place.astype(np.uint32),
-        "start": np.concatenate([each.indptr for each in matrices]).astype(np.uint32),
-        "state": np.concatenate([each.indices for each in matrices]).astype(np.uint32),
-        "probability": np.concatenate([each.data for each in matrices]).astype(float),
+        "start": np.concatenate([matrix.indptr for matrix in matrices]).astype(np.uint32),
+        "state": np.concatenate([matrix.indices for matrix in matrices]).astype(np.uint32),
+        "probability": np.concatenate([matrix.data for matrix in matrices]).astype(float),
     }
 
 

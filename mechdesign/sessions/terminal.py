@@ -139,15 +139,15 @@ def _point_record(point: Point) -> dict[str, Any]:
 
 def _rule(point: Point, unit: str) -> str:
     costs = point.rule.costs
-    count, each = len(costs), f"{costs[0]:.4g} nats"
+    count, cost = len(costs), f"{costs[0]:.4g} nats"
     if count > 1:
-        each += " each" if costs[0] == costs[-1] else f" the first and {costs[-1]:.4g} each further one"
+        cost += " each" if costs[0] == costs[-1] else f" the first and {costs[-1]:.4g} each further one"
     rule = point.rule.rule
     if isinstance(rule, Clock):
         hours = ", ".join(f"{int(hour)}:{round(hour % 1 * 60):02d}" for hour in rule.hours)
-        return f"a report at {hours}, of {each}"
-    most = f"at most {count} reports a day" if count > 1 else "at most one report a day"
-    return f"{most}, of {each}, when the expected error exceeds {rule.threshold:.0f} {unit}"
+        return f"a report at {hours}, of {cost}"
+    reports = f"at most {count} reports a day" if count > 1 else "at most one report a day"
+    return f"{reports}, of {cost}, when the expected error exceeds {rule.threshold:.0f} {unit}"
 
 
 def _short(point: Point) -> str:

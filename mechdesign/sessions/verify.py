@@ -61,7 +61,7 @@ def worst_of_all_transcripts(
     for state in _states_at(design, begin(design), length):
         # The filter runs on every branch, so that a rule that depends on beliefs is walked as it would act.
         count += 1
-        worst = [max(each, state.transcript.worst(window)[0]) for each, window in zip(worst, windows, strict=True)]
+        worst = [max(amount, state.transcript.worst(window)[0]) for amount, window in zip(worst, windows, strict=True)]
     return worst, count
 
 
@@ -78,7 +78,7 @@ def _states_at(design: SessionDesign, state: SessionState, end: int) -> Iterator
 
 def _differences(content: Mapping[str, Any], design: SessionDesign) -> list[str]:
     """How a document differs from the one that its own parts give."""
-    again = document(design, [each["file"] for each in content["tables"]])
+    again = document(design, [table["file"] for table in content["tables"]])
     return [
         f"{name}: does not follow from the tables and the rule"
         for name in sorted(again)

@@ -1,15 +1,15 @@
 r"""A-optimal weights of given rays: a primal-dual interior-point method on the convex master problem.
 
-    minimise    f(theta) = tr(W I^-1) + cost^T theta,  I = V diag(theta) V^T
-    over        theta >= 0 (k,)
-    subject to  V theta = 1                 V (n, k), W (n, n) positive semidefinite
+    (1)  minimise    f(theta) = tr(W I^-1) + cost^T theta,  I = V diag(theta) V^T
+         over        theta >= 0 (k,)
+         subject to  V theta = 1                 V (n, k), W (n, n) positive semidefinite
 
-With G = I^-1 W I^-1 the gradient is cost - diag(V^T G V) and the Hessian 2 (V^T I^-1 V) * (V^T G V), entry by entry,
-which is positive semidefinite. theta is optimal if multipliers lambda (n,) of the rows satisfy
-lambda^T v_j >= v_j^T G v_j - cost_j for every ray, with equality where theta_j > 0. Without a
-cost sum lambda = f there. A ray outside V can improve the mixture only if it violates the same inequality.
-Under a group of symmetries a ray represents its orbit and I is the mean over the group. Rows are means over orbits of
-secrets. Every matrix splits into blocks (solvers/symmetry.py).
+With G = I^-1 W I^-1, theta is optimal if multipliers lambda (n,) of the rows satisfy, for every ray,
+
+    (2)  lambda^T v_j >= v_j^T G v_j - cost_j,  with equality where theta_j > 0.
+
+A ray outside V can improve the mixture only if it violates (2). Under a group of symmetries a ray represents its orbit
+and I is the mean over the group. Rows are means over orbits of secrets.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from mechdesign.errors import SolverError
 from mechdesign.solvers.symmetry import Symmetry, no_symmetry
 
 _STEPS = 100  # of the interior-point method
-_CENTRE = 0.1  # share of the complementarity that a step aims for
-_BOUNDARY = 0.95  # share of the way to the boundary that a step may go
+_CENTRE = 0.1  # share of the complementarity that a step aims for; a usual value
+_BOUNDARY = 0.95  # share of the way to the boundary that a step may go; a usual value
 _PRECISION = 1e-9  # relative: of the gap, of the residual of the rows and of that of the multipliers
 _ENOUGH = 1e-6  # the same, where rounding allows no better: short edges give information of a large condition number
 _REMEDY = "give more rays, or use a larger eps"
@@ -41,7 +41,7 @@ class MixtureOptimum:
     gain: Matrix
 
     def reduced_costs(self, rays: Matrix) -> Vector:
-        """v^T G v - lambda^T v of rays (n, k), with pi^T v = 1: above 0 where a ray would improve the mixture (k,)."""
+        """(2): v^T G v - lambda^T v (k,) of rays (n, k) with pi^T v = 1, above 0 where a ray improves the mixture."""
         return np.asarray(((self.gain @ rays) * rays).sum(axis=0) - self.multipliers @ rays)
 
 
@@ -54,10 +54,10 @@ def optimal_weights(
     start: Vector | None = None,
     precision: float = _PRECISION,
 ) -> MixtureOptimum:
-    """Solve the master problem for rays (n, k) and norm (n, n); a weight is that of the whole orbit of its ray.
+    """Solve (1) for rays (n, k) and norm (n, n); a weight is that of the whole orbit of its ray.
 
     `group` leaves the norm unchanged; `start` (k,) > 0 are initial weights; `precision` is relative. The value excludes
-    the cost. Raises SolverError if the rays do not span all directions, or no mixture of them is 1 at every secret.
+    the cost.
     """
     k = rays.shape[1]
     folded = _Folded(rays, norm, no_symmetry(len(rays)) if group is None else group)
@@ -66,6 +66,7 @@ def optimal_weights(
     multipliers: Vector | None = None
     for _ in range(_STEPS):
         value, gain, spread, curvature = folded.derivatives(theta)
+        # Without a cost sum lambda = f at the optimum, so equal shares of f are a start of the right size.
         if multipliers is None:
             slack, multipliers = slack * value, np.full(len(folded.rows), value / len(folded.rows))
         rows, columns = 1.0 - folded.rows @ theta, folded.rows.T @ multipliers - spread + costs - slack
@@ -76,12 +77,13 @@ def optimal_weights(
         # Newton step of the conditions of optimality, centred; the Hessian gets the barrier term slack / theta.
         target = _CENTRE * complementarity / k
         curvature[np.diag_indices(k)] += slack / theta
+        # The step of theta as a function of that of the multipliers, then the rows determine the multipliers.
         solved = _solve(curvature, np.column_stack([folded.rows.T, target / theta - slack - columns]))
-        turn = _solve(folded.rows @ solved[:, :-1], folded.rows @ solved[:, -1] - rows)
-        step = solved[:, -1] - solved[:, :-1] @ turn
+        shift = _solve(folded.rows @ solved[:, :-1], folded.rows @ solved[:, -1] - rows)
+        step = solved[:, -1] - solved[:, :-1] @ shift
         change = (target - slack * (theta + step)) / theta
         length = min(1.0, _BOUNDARY * _reach(theta, step), _BOUNDARY * _reach(slack, change))
-        theta, slack, multipliers = theta + length * step, slack + length * change, multipliers + length * turn
+        theta, slack, multipliers = theta + length * step, slack + length * change, multipliers + length * shift
     # Short edges make the information ill-conditioned: rounding then stops the residuals above the target.
     if multipliers is not None and worst <= _ENOUGH:
         return MixtureOptimum(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
@@ -89,7 +91,7 @@ def optimal_weights(
 
 
 class _Folded:
-    """Rays and norm in the blocks of a group."""
+    """Rays and norm in the blocks of a group (solvers/symmetry.py)."""
 
     def __init__(self, rays: Matrix, norm: Matrix, group: Symmetry) -> None:
         self._group, mean = group, group.mean
@@ -109,6 +111,8 @@ class _Folded:
         for basis, turned, norm in zip(self._group.blocks, self._rays, self._norm, strict=True):
             information = np.add.reduce([(rays * theta) @ rays.T for rays in turned]) / turns
             inverse = _solve(information, np.eye(len(information)))
+            # A block of G, which gives the gradient cost - diag(V^T G V). The Hessian is 2 (V^T I^-1 V) * (V^T G V),
+            # entry by entry, a product of semidefinite matrices: (1) is convex.
             inner = inverse @ norm @ inverse
             value += float((norm * inverse).sum())
             gain += basis @ inner @ basis.T

@@ -4,8 +4,7 @@ Mechanism j of J made N_j of the N reports, w_j = N_j / N:
 
     (1)  P(y|u) = w_j P_j(y|u)   for the reports y of mechanism j,    q = P^T p
 
-All statements are conditional on N_1, ..., N_J. They assume that the choice of a mechanism does not depend on the
-secret of the person.
+Statements are conditional on all N_j, and assume that the choice of a mechanism does not depend on the secret.
 """
 
 from __future__ import annotations
@@ -86,6 +85,7 @@ class Channel(FrozenRecord):
 def table_of(mechanism: xr.Dataset) -> Matrix:
     """P(y|u) (n, m) of a mechanism, dense or factored, in double precision."""
     size = int(mechanism.sizes["secret"])
+    # Refused before a factored mechanism is expanded to a dense table.
     if size > MOST:
         raise SizeError(f"estimates support at most {MOST:,} secrets", field="mechanism", value=f"{size} secrets")
     if "around_row" in mechanism:
@@ -126,16 +126,16 @@ def channel_and_counts(
         value = f"{len(counts)} for {len(mechanisms)} mechanisms"
         raise InputError("needs one array of counts for every mechanism", field="counts", value=value)
     tables = [table_of(mechanism) for mechanism in mechanisms]
-    arrays = [as_numbers(each, "counts") for each in counts]
-    if not any(each.any() for each in arrays):
+    arrays = [as_numbers(numbers, "counts") for numbers in counts]
+    if not any(array.any() for array in arrays):
         raise InputError("contains no reports", field="counts")
     checked = [
         checked_counts(array, table.shape[1]) if array.any() else np.zeros(table.shape[1])
         for table, array in zip(tables, arrays, strict=True)
     ]
     # A mechanism without reports has w_j = 0: its columns would divide by zero.
-    used = [k for k, each in enumerate(checked) if each.any()]
+    used = [k for k, array in enumerate(checked) if array.any()]
     numbers = np.concatenate([checked[k] for k in used])
     shares = np.array([checked[k].sum() for k in used]) / numbers.sum()
     channel = Channel(tables=tuple(tables[k] for k in used), shares=shares)
-    return channel, [each.astype(np.int64) for each in checked], numbers
+    return channel, [array.astype(np.int64) for array in checked], numbers

@@ -1,19 +1,16 @@
 r"""A lower bound of the statistical criterion over all mechanisms with a claim, for any number of reports.
 
-    minimise    tr(L^+ J^-1) - pi^T L^+ pi
-    over        J (n, n) positive definite
-    subject to  J pi = 1,   a_i^T J a_j >= 0   for all pairs of sides i <= j,
+    (1)  minimise    tr(L^+ J^-1) - pi^T L^+ pi
+         over        J (n, n) positive definite
+         subject to  J pi = 1,   a_i^T J a_j >= 0   for all pairs of sides i <= j,
 
 a side i = (u, v) is an edge in one of its directions, a_i^T x = x(v) - e^{-d} x(u). The information of a private
-mechanism is feasible, so this semidefinite program is a relaxation. Violated products enter in rounds.
-Bound. Take any lambda (n,) and y >= 0, one per product, and G = sym(lambda pi^T) - sum y_ij sym(a_i a_j^T). Then
-<G, I> <= sum lambda for every information I of a private mechanism. Let G_+ be the positive part of G, and g the size
-of its most negative eigenvalue. Then <G_+, I> <= S = sum lambda + g tr I, where tr I <= sum_u max v(u)^2 and
-v(u) <= 1 / sum_w pi(w) e^{-d(u, w)}. Minimising tr(L^+ I^-1) + s <G_+, I> over I, then over s, gives
+mechanism is feasible, so this semidefinite program is a relaxation. Any multipliers of it prove, converged or not,
 
-    tr(L^+ I^-1) >= T^2 / S,   T = tr((R^T G_+ R)^{1/2}),  L^+ = R R^T,
+    (2)  tr(L^+ I^-1) >= T^2 / S,   T = tr((R^T G_+ R)^{1/2}),  L^+ = R R^T
 
-with or without convergence. Source: products of constraints as in Sherali and Adams 1990; Alvim et al. 2018.
+for every information I of a private mechanism; G_+ and S are derived in `proved_bound`.
+Source: products of constraints as in Sherali and Adams 1990; Alvim et al. 2018.
 """
 
 from __future__ import annotations
@@ -71,6 +68,7 @@ def bound_criterion(program: StatisticalDesign, *, time_limit: float = math.inf)
     shuffled = np.random.default_rng(0).random(len(first))  # among equals: products of a few places alone bound nothing
     active = np.lexsort((shuffled, length[first] + length[second]))[: _FIRST * n]
     best: CriterionBound | None = None
+    # (1) with the products that matter so far: all k (k + 1) / 2 of them would be too many for the solver.
     for _ in range(_ROUNDS):
         if time.monotonic() - started > time_limit:
             break
@@ -109,8 +107,9 @@ def proved_bound(program: StatisticalDesign, dual: Vector, multipliers: Vector) 
     first, second = np.triu_indices(len(side))
     used = np.flatnonzero(multipliers > 0)
     one, other, weight = side[first[used]], side[second[used]], multipliers[used]
+    # Take any lambda (n,) and y >= 0, one per product, and G = sym(lambda pi^T) - sum y_ij sym(a_i a_j^T). Then
+    # <G, I> <= sum lambda for every information I of a private mechanism, because I pi = 1 and a_i^T I a_j >= 0.
     outer = np.outer(dual, prior)
-    # G of the module docstring, before symmetrising.
     matrix = outer - (one.T * weight) @ other
     size = float((abs(outer) + (abs(one).T * weight) @ abs(other)).sum())
     n = len(prior)
@@ -118,26 +117,29 @@ def proved_bound(program: StatisticalDesign, dual: Vector, multipliers: Vector) 
     if not math.isfinite(size):
         return 0.0
     value, vector = np.linalg.eigh((matrix + matrix.T) / 2)
-    # S of the module docstring: eigenvalue and sums are increased by their largest rounding error.
+    # Let G_+ be the positive part of G, and g the size of its most negative eigenvalue: <G_+, I> <= S = sum lambda +
+    # g tr I. Eigenvalue and sums are increased by their largest rounding error.
     total = -sum_down(-dual) + (max(0.0, -float(value[0])) + off * size) * _largest_trace(problem)
     if not total > 0:
         return 0.0
     root = root_of(program.norm)
     inner = np.linalg.eigvalsh(root.T @ (vector * np.maximum(value, 0.0)) @ vector.T @ root)
-    # T: eigenvalues are decreased by their largest rounding error before the square roots.
+    # Minimising tr(L^+ I^-1) + s <G_+, I> over I, then over s, gives (2). For T eigenvalues are decreased by their
+    # largest rounding error before the square roots.
     lost = _EIGEN * n * _UNIT * float((root**2).sum()) * float(np.maximum(value, 0.0).sum())
     trace = float(np.sqrt(np.maximum(inner - lost, 0.0)).sum())
     return max(0.0, (trace**2 / total) * (1 - _ROUNDING) - program.offset * (1 + _ROUNDING))
 
 
 def _largest_trace(problem: DesignProblem) -> float:
-    """The bound of tr I."""
-    most = 1 / (np.exp(-problem.distances) @ problem.prior_array)
-    return float(most @ most) * (1 + _ROUNDING * 4)
+    """An upper bound of tr I."""
+    # tr I <= sum_u max v(u)^2 over rays v of the cone, and v(u) <= 1 / sum_w pi(w) e^{-d(u, w)}.
+    largest = 1 / (np.exp(-problem.distances) @ problem.prior_array)
+    return float(largest @ largest) * (1 + _ROUNDING * 4)
 
 
 def sides(problem: DesignProblem) -> Matrix:
-    """The rows a_i (k, n) of the module docstring: every edge, then every edge turned."""
+    """The rows a_i (k, n) of (1): every edge, then every edge turned."""
     tail, head, length = problem.edges.both_ways()
     rows, values = np.arange(len(tail)), np.zeros((len(tail), problem.domain.size))
     # Factors are rounded down by a few units, so that the inequalities hold for every ray in exact arithmetic.
@@ -157,6 +159,7 @@ def _criterion_follows(mechanism: xr.Dataset, program: StatisticalDesign) -> boo
         return None
     if "dual" not in mechanism or "multiplier" not in mechanism:
         return False
+    # The file is untrusted: a negative or missing multiplier would prove any bound.
     multipliers, dual = mechanism["multiplier"].values, mechanism["dual"].values
     count = len(sides(program.problem))
     finite = np.isfinite(multipliers).all() and np.isfinite(dual).all() and (multipliers >= 0).all()

@@ -154,7 +154,8 @@ def uninformative(share: float, error: float | None) -> bool:
 
 
 def interval_words(low: float, high: float, *, lower: str, upper: str) -> str:
-    """The interval of a share in words; of one that reaches 0 or 1 only the other end."""
+    """The interval of a share in words."""
+    # An end at 0 or 1 holds for every share: only the other one is information.
     if low <= 0 < 1 <= high:
         return "no information, from 0 to 100 %"
     if low <= 0:
@@ -165,5 +166,6 @@ def interval_words(low: float, high: float, *, lower: str, upper: str) -> str:
 
 
 def _number(value: Any) -> float | None:
+    # JSON has no infinity: an infinite error becomes null.
     number = float(value)
     return number if math.isfinite(number) else None

@@ -7,8 +7,8 @@ r"""The error of an estimated distribution, as a quadratic form z^T W z, z (n,) 
 z sums to 0, so W is returned as C W C, C = I - 1 1^T / n, with rows of sum 0. Unit: squared units of the domain for
 transport (1 for nodes), 1 for the others.
 
-    z^T L^+ z = max over f of (sum_u f(u) z(u))^2
-                subject to  sum over pairs of neighbours of (f(u) - f(v))^2 / l(u, v)^2 <= 1
+    (1)  z^T L^+ z = max over f of (sum_u f(u) z(u))^2
+                     subject to  sum over pairs of neighbours of (f(u) - f(v))^2 / l(u, v)^2 <= 1
 
 L is the graph Laplacian with weight 1 / l^2 on neighbours at distance l. Neighbours are the pairs of places that no
 third place is nearer to both of (the connected relative neighbourhood graph); for nodes, the edges of the metric with
@@ -45,6 +45,7 @@ def dual_sobolev_norm(domain: Domain, edges: Edges) -> Matrix:
     length = np.ones(len(tail))
     if domain.kind != "nodes":
         length = np.sqrt(((domain.points[tail] - domain.points[head]) ** 2).sum(axis=1))
+    # L of (1), with lengths in units of the shortest: in metres the weights would be tiny next to the 1/n below.
     scale = float(length.min())
     weight = (scale / length) ** 2
     laplacian = np.zeros((n, n))
@@ -56,7 +57,7 @@ def dual_sobolev_norm(domain: Domain, edges: Edges) -> Matrix:
 
 
 def neighbours(domain: Domain, edges: Edges) -> Pairs:
-    """The pairs (tail, head) that the module docstring names. Cost: O(n^3), on a whole grid O(n)."""
+    """The pairs (tail, head) of neighbours in (1). Cost: O(n^3), on a whole grid O(n)."""
     if domain.kind == "nodes":
         return edges.tail, edges.head
     if domain.shape is not None and domain.size == int(np.prod(domain.shape)):
@@ -69,6 +70,7 @@ def relative_neighbours(domain: Domain) -> Pairs:
     distance = domain.euclidean_to(domain)
     parts = []
     for u in range(domain.size - 1):
+        # A grid has many equal distances: without the tolerance rounding would decide which pairs are neighbours.
         detour = np.maximum(distance[u], distance[u + 1 :]).min(axis=1)
         parts.append(u + 1 + np.flatnonzero(detour >= distance[u, u + 1 :] * (1 - _TIE)))
     tail = np.repeat(np.arange(domain.size - 1), [len(part) for part in parts])
@@ -82,6 +84,7 @@ def error_norm(problem: DesignProblem, kind: ErrorKind, areas: Indices | None) -
         return dual_sobolev_norm(problem.domain, problem.edges)
     if areas is None:
         return np.asarray(np.eye(n) - 1 / n)
+    # C A A^T C by centring the columns of A first.
     inside = area_indicators(areas)
     inside = inside - inside.mean(axis=0)
     return np.asarray(inside @ inside.T)

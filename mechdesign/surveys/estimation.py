@@ -1,7 +1,6 @@
 """Estimate the distribution of secrets: by maximum likelihood, expectation maximization, or the reports as they are.
 
-Every estimate has a proved bound on the distance of its log-likelihood from the maximum, in nats per report
-(surveys/likelihood.py).
+Every estimate has a proved bound on the distance of its log-likelihood from the maximum (surveys/likelihood.py).
 Source: Alvim et al. 2018, section II. Given the secrets, reports are independent draws of P(y|u).
 """
 
@@ -27,7 +26,7 @@ from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 from mechdesign.surveys.solve_likelihood import solve_likelihood, updates
 
 SHARE = 1 / 4  # nats of deviance per secret of the maximum-likelihood support; measured, not derived
-LIMIT = 100_000  # steps of expectation maximization, unless `stop` is their number
+LIMIT = 100_000  # steps of expectation maximization, unless `stop` is their number: a gap may be out of reach
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,8 +81,7 @@ def maximum_likelihood(
 ) -> DistributionEstimate:
     """The distribution p that maximises sum_y counts(y) ln sum_u p(u) P(y|u).
 
-    Newton steps, and where these stall accelerated expectation maximization. Where several distributions are equally
-    likely, Newton steps return one far from the border of their set.
+    Of several equally likely distributions it usually returns one far from the border of their set.
 
     Parameters
     ----------
@@ -103,6 +101,7 @@ def maximum_likelihood(
     >>> md.surveys.maximum_likelihood([70, 30], [[0.8, 0.2], [0.2, 0.8]]).distribution.round(4)
     array([0.8333, 0.1667])
     """
+    # Newton steps, and where these stall accelerated expectation maximization.
     program = _program(counts, mechanism)
     solution = solve_likelihood(program, gap=check_positive(gap, "gap"))
     return _estimate(
@@ -219,10 +218,8 @@ def _estimate(
 
 
 def support_size(point: CertifiedPoint) -> int:
-    """The number of secrets with n p_u > |1 - g_u|, for a nearly optimal p.
-
-    At the optimum g_u = 1 where p_u > 0 and g_u <= 1 elsewhere; a fixed threshold would count interior-point residue.
-    """
+    """The number of secrets with n p_u > |1 - g_u|, for a nearly optimal p."""
+    # At the optimum g_u = 1 where p_u > 0 and g_u <= 1 elsewhere; a fixed threshold would count interior-point residue.
     distribution = point.distribution
     return int((len(distribution) * distribution > abs(1 - point.ratio)).sum())
 
@@ -232,11 +229,11 @@ def _rule(stop: float | str, program: Likelihood, maximum: DistributionEstimate 
     if stop == "deviance":
         # The proved upper bound on L*, not L* itself, so that the true deviance is at most the limit.
         best, support = _bound_and_support(program, maximum)
-        least = best - SHARE * support / program.reports
+        enough = best - SHARE * support / program.reports
         return _Rule(
             name="deviance",
             words=f"N (L* - L) <= {SHARE:g} |support| = {SHARE * support:g} nats",
-            met=lambda point: point.log_likelihood >= least,
+            met=lambda point: point.log_likelihood >= enough,
             best=best,
             support=support,
         )
@@ -244,8 +241,8 @@ def _rule(stop: float | str, program: Likelihood, maximum: DistributionEstimate 
     if isinstance(stop, numbers.Integral) and not isinstance(stop, bool) and stop >= 0:
         return _Rule(name="iterations", words=f"{stop} steps", met=lambda point: False, last=int(stop))
     if isinstance(stop, (float, np.floating)) and 0 < stop < math.inf:
-        most = float(stop)
-        return _Rule(name="gap", words=f"L* - L <= {most:g} nats per report", met=lambda point: point.gap <= most)
+        gap = float(stop)
+        return _Rule(name="gap", words=f"L* - L <= {gap:g} nats per report", met=lambda point: point.gap <= gap)
     message = 'must be "deviance", a gap above 0 in nats per report (float) or a number of steps (int)'
     raise InputError(message, field="stop", value=stop)
 
@@ -254,6 +251,7 @@ def _bound_and_support(program: Likelihood, maximum: DistributionEstimate | None
     if maximum is None:
         solution = solve_likelihood(program).point
         return solution.log_likelihood + solution.gap, support_size(solution)
+    # A wrong maximum would stop the steps too early, or never: what can be compared is.
     if maximum.support is None or maximum.reports != program.reports or len(maximum.distribution) != program.size:
         value = f"{maximum.method}, {maximum.reports} reports"
         raise InputError("is not the maximum-likelihood estimate from these reports", field="maximum", value=value)

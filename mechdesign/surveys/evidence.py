@@ -32,7 +32,7 @@ _TOO_FEW = re.compile(r"too few reports: effective sample size ([0-9.e+-]+), at 
 def ordered_mechanisms(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> list[xr.Dataset]:
     """The mechanisms in the order of the estimate. Refuses a missing or an extra one."""
     with verification_errors():
-        wanted = [each["sha256"] for each in json.loads(estimate.attrs["mechanisms"])]
+        wanted = [record["sha256"] for record in json.loads(estimate.attrs["mechanisms"])]
     by_digest = {str(mechanism.attrs["sha256"]): mechanism for mechanism in mechanisms}
     if len(mechanisms) != len(wanted) or set(by_digest) != set(wanted):
         missing = next((digest for digest in wanted if digest not in by_digest), "an extra mechanism")
@@ -52,8 +52,8 @@ def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) 
     """
     attrs, described = estimate.attrs, json.loads(estimate.attrs["mechanisms"])
     count, distribution = estimate["count"].values, estimate["distribution"].values
-    parts = np.split(count, np.cumsum([each["reports"] for each in described])[:-1])
-    _require_equal("reports", [int(part.sum()) for part in parts], [each["made"] for each in described])
+    parts = np.split(count, np.cumsum([record["reports"] for record in described])[:-1])
+    _require_equal("reports", [int(part.sum()) for part in parts], [record["made"] for record in described])
     _require_equal("reports", int(count.sum()), attrs["reports"])
     _require_close("distribution", float(distribution.sum()), 1.0, SHARE)
     _require("distribution", bool((distribution >= 0).all() and (count >= 0).all()), distribution.min())
@@ -85,6 +85,7 @@ def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) 
     lacking = best.log_likelihood + best.gap - likelihood
     _require("gap", float(attrs["gap"]) >= best.log_likelihood - likelihood - SHARE, attrs["gap"])
     _require("gap", float(attrs["gap"]) <= max(lacking, shown.gap) + SHARE, attrs["gap"])
+    # The split of the test is random, but its seed is stored: the p value is reproduced.
     fit = fit_test(channel, numbers, best, seed=int(attrs.get("seed", 0)))
     # The statistic is N times a divergence: an error of 1e-9 nats per report in the likelihood is N times that in it.
     within = ERRORS * max(1.0, fit.statistic) + 10 * SHARE * float(numbers.sum())
@@ -106,18 +107,20 @@ def _check_intervals(estimate: xr.Dataset, channel: Channel, numbers: Vector, pr
         value, stored = getattr(intervals, name), estimate[name].values
         fits = (abs(value - stored) <= slack) | (np.isnan(value) & np.isnan(stored))
         _require(name, bool(fits.all()), stored.tolist()[:3])
+    # Weights that do not vary have no effective number of reports: 0 / 0, up to rounding.
     varying = intervals.standard_error > SHARE
     effective = estimate["effective"].values
     fits = np.isclose(intervals.effective[varying], effective[varying], rtol=ERRORS, atol=0.0)
     _require("effective", bool(fits.all()), effective.tolist()[:3])
     _require_equal(
-        "reasons", *([(reason or "").split(":")[0] for reason in each] for each in (intervals.reasons, reasons))
+        "reasons", *([(reason or "").split(":")[0] for reason in listed] for listed in (intervals.reasons, reasons))
     )
 
 
 def _check_reasons(effective: Vector, reasons: list[str | None], z: float) -> None:
     """Check that exactly the areas with enough effective reports have an interval."""
     for value, reason in zip(effective.tolist(), reasons, strict=True):
+        # The reason names a number with three digits; the number itself is in the file, and decides.
         few = _TOO_FEW.fullmatch(reason or "")
         if few is not None:
             _require_close("reasons", float(few[1]), value, PRINTED * abs(value))

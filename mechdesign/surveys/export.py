@@ -58,8 +58,8 @@ def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False
     if suffix == ".csv":
         rows = document.areas if isinstance(document, PlanDocument) else document.areas or document.cells
         text = csv_of(rows)
-        beside = json.dumps({"url": target.name, **_provenance(result)}, indent=2)
-        write_atomically(metadata_of(target), lambda temporary: temporary.write_bytes(beside.encode()))
+        metadata = json.dumps({"url": target.name, **_provenance(result)}, indent=2)
+        write_atomically(metadata_of(target), lambda temporary: temporary.write_bytes(metadata.encode()))
     elif suffix == ".json":
         text = json.dumps(document.as_json(), allow_nan=False, indent=2)
     else:
@@ -74,7 +74,7 @@ def _provenance(result: xr.Dataset) -> dict[str, Any]:
     names = ("schema", "problem", "reports", "confidence", "simultaneous", "fit_p", "reports_sha256")
     provenance = {name: plain(attrs[name]) for name in names if name in attrs}
     if "mechanisms" in attrs:
-        provenance["mechanism_seals"] = [each["sha256"] for each in json.loads(attrs["mechanisms"])]
+        provenance["mechanism_seals"] = [record["sha256"] for record in json.loads(attrs["mechanisms"])]
     return provenance
 
 
@@ -85,6 +85,7 @@ def _features(document: EstimateDocument) -> dict[str, Any]:
     half = np.zeros(2) if domain.cell is None else np.asarray(domain.cell) / 2
     corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]) * half
     around = (domain.points[:, None, :] + corners).reshape(-1, 2)
+    # Rounded, so that the corners that neighbouring cells share are equal numbers.
     digits = domain.plane.decimals(domain.spacing) + _DIGITS
     degrees = np.round(np.column_stack(domain.plane.backward(around)), digits).reshape(-1, 5, 2).tolist()
     areas = {row["area"]: row for row in document.areas}

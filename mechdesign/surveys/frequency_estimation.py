@@ -35,8 +35,8 @@ def subset_selection(problem: DesignProblem, epsilon: float | None = None) -> xr
 
         P(S|u) = e^eps / C  where u is in S, 1 / C elsewhere,    C = C(n-1, k-1) e^eps + C(n-1, k)
 
-    k is the better of the two integers around n / (e^eps + 1), by the error at the uniform truth,
-    (n-1)^2 (k e^eps + n - k)^2 / (n k (n-k) (e^eps - 1)^2). Raises UnsuitableError for more than 5,000 subsets.
+    k is the better of the two integers around n / (e^eps + 1), by the error at the uniform truth.
+    At most 5,000 subsets.
     Source: Ye and Barg 2018, section III; Wang et al. 2016, arXiv 1607.08025.
     """
     level, n = shortest_edge(problem, epsilon), problem.domain.size
@@ -76,7 +76,7 @@ def subset_exponential(problem: DesignProblem, *, subset: int = 1) -> xr.Dataset
         P(nothing|u) = 1 - T(u) / C,    T(u) = sum over S of e^{-d(u, S)}
         C = max over u != v of (e^{d(u, v)} max(T(u), T(v)) - min(T(u), T(v))) / (e^{d(u, v)} - 1)
 
-    d-private for the metric: C is the smallest divisor at which the empty report is. At most 5,000 sets.
+    d-private for the metric: C is the smallest divisor at which that holds for the empty report. At most 5,000 sets.
     Source: Wang et al., Local private ordinal data distribution estimation, INFOCOM 2017, and its public code.
     """
     table = subset_exponential_table(problem.distances, subset)
@@ -105,10 +105,8 @@ def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
 
         P(y|u) = e^eps / C  where |y - u| <= b cells, 1 / C elsewhere,    C = D e^eps + m - D
 
-    over the m cells within b of a cell of the domain, D of them in each disk.
-    b = floor(L beta), L the cells along the longer side, and beta maximises a bound of the mutual information on the
-    unit square: beta = (2 x + sqrt(4 x^2 + pi x)) / pi, x = (1 - (1 - eps) e^eps) / (e^eps (e^eps - 1 - eps)). A cell
-    belongs to a disk with its centre.
+    over the m cells within b of a cell of the domain, D of them in each disk (those whose centres it contains).
+    b = floor(L beta), L the cells along the longer side. beta maximises a bound of the mutual information on a square.
     Source: Du et al., arXiv 2412.06541, and its authors' public code (beta and the rounding down).
     """
     shape, _ = lattice_problem(problem, "the disk area mechanism")
@@ -126,6 +124,7 @@ def with_bayes_losses(problem: DesignProblem, table: Matrix) -> tuple[DesignProb
 
     Reports with the same estimate lie in a row through its place, shorter than half the minimum distance of places.
     """
+    # The places of a domain are distinct, so reports of one estimate are moved apart. Losses do not depend on it.
     loss, places = problem.loss_matrix, problem.reports
     estimates = np.argmin((problem.prior_array[:, None] * table).T @ loss, axis=1)
     gap = float(pdist(places.points).min())
@@ -156,6 +155,7 @@ def subset_size(size: int, epsilon: float) -> int:
     odds = math.exp(min(epsilon, 300.0))
     below = min(max(1, math.floor(size / (odds + 1))), size - 1)
 
+    # The error at the uniform truth, (n-1)^2 (k e^eps + n - k)^2 / (n k (n-k) (e^eps - 1)^2), without constant factors.
     def error(k: int) -> float:
         return (k * odds + size - k) ** 2 / (k * (size - k))
 
@@ -164,6 +164,7 @@ def subset_size(size: int, epsilon: float) -> int:
 
 def square_wave_width(epsilon: float) -> float:
     """Beta of the square wave, in units of the interval."""
+    # Near 0 the closed form is 0 / 0.
     if epsilon < _SMALL:
         return 0.5 - epsilon / 3 + epsilon**2 / 9
     return (epsilon - 1 + math.exp(-epsilon)) / (2 * (math.exp(min(epsilon, 700.0)) - 1 - epsilon))
@@ -171,6 +172,7 @@ def square_wave_width(epsilon: float) -> float:
 
 def disk_area_radius(epsilon: float) -> float:
     """Beta of the disk area mechanism, in sides of the square."""
+    # beta = (2 x + sqrt(4 x^2 + pi x)) / pi with x = (1 - (1 - eps) e^eps) / (e^eps (e^eps - 1 - eps)).
     x = 2 * square_wave_width(epsilon)
     return (2 * x + math.sqrt(4 * x**2 + math.pi * x)) / math.pi
 
@@ -196,8 +198,9 @@ def unary_encoding_table(size: int, epsilon: float) -> Matrix:
 def hadamard_response_table(size: int, epsilon: float) -> Matrix:
     """P(y|u), (n, K)."""
     count = 2 ** size.bit_length()  # the least power of 2 that is n + 1 or more
-    own = scipy.linalg.hadamard(count)[1 : size + 1] == 1
-    return np.asarray(np.where(own, 1.0, math.exp(-epsilon)) * (2 / (count * (1 + math.exp(-epsilon)))))
+    # Row 0 of the matrix is constant: its reports would not depend on the secret.
+    in_half = scipy.linalg.hadamard(count)[1 : size + 1] == 1
+    return np.asarray(np.where(in_half, 1.0, math.exp(-epsilon)) * (2 / (count * (1 + math.exp(-epsilon)))))
 
 
 def square_wave_table(size: int, epsilon: float, reach: int) -> Matrix:
@@ -221,13 +224,14 @@ def subset_exponential_table(distances: Matrix, subset: int = 1) -> Matrix:
     weight = np.exp(-distances[:, chosen].min(axis=2))
     total = weight.sum(axis=1)
     empty = np.maximum(1 - total / subset_exponential_divisor(distances, total), 0.0)
-    if empty.max() <= SAME_DISTANCE:  # sums that are equal, but for the order they were rounded in
+    # All sums are equal, but for the order of their rounding: the empty report is never made.
+    if empty.max() <= SAME_DISTANCE:
         return np.asarray(weight / total[:, None])
     return np.column_stack([weight * ((1 - empty) / total)[:, None], empty])
 
 
 def subset_exponential_divisor(distances: Matrix, total: Vector) -> float:
-    """C for T (n,) = total."""
+    """The smallest C for sums T (n,) = total."""
     apart = ~np.eye(len(total), dtype=bool)
     high, low = np.maximum.outer(total, total)[apart], np.minimum.outer(total, total)[apart]
     return float((high + (high - low) / np.expm1(distances[apart])).max())
@@ -240,7 +244,7 @@ def _with_odds(near: MaskMatrix, epsilon: float) -> Matrix:
 
 
 def wrong_bit(epsilon: float) -> float:
-    """Q of unary encoding."""
+    """The probability q of unary encoding."""
     return 1 / (math.exp(min(epsilon, 700.0)) + 1)
 
 

@@ -1,19 +1,13 @@
 r"""A test whether reports can have come from a mechanism, valid at every number of reports.
 
 The p value is twice the smaller of two, at most 1.
-(1) All reports. x = sum_y N_y ln(f(y) / q(y)) with q = P^T p of the maximum-likelihood p is the least N KL(f || P^T p)
-of all p, never more than at the truth. There, for the reports of one mechanism with m possible reports,
 
-    P(N KL(f || q) >= x) <= e^{-x} (e x / (m - 1))^{m - 1}   for x > m - 1,
+    (1)  all reports          P(N KL(f || q) >= x) <= e^{-x} (e x / (m - 1))^{m - 1}   for x > m - 1
+    (2)  halves, at random    P(mean of h >= t) <= exp(-n kl(t / B, b / B))            for t > b,
+         kl(s, r) = s ln(s / r) + (1 - s) ln((1 - s) / (1 - r))
 
-the Chernoff bound of a gamma variable with shape m - 1; independent mechanisms add their x and their m - 1. The proved
-gap of the solution is subtracted from x.
-(2) Two halves, at random. The first half gives h(y) = (N_y + c) / (N q(y) + c), q from its own maximum-likelihood p.
-The mean of h over the other half has the expectation sum_u p_u (P h)_u <= max_u (P h)_u =: b. For h in [0, B] and a
-mean above b
-
-    P(mean >= t) <= exp(-n kl(t / B, b / B)),    kl(s, r) = s ln(s / r) + (1 - s) ln((1 - s) / (1 - r)).
-
+In (1) m is the number of possible reports. In (2) the first half gives h(y) = (N_y + c) / (N q(y) + c) in [0, B], with
+q from its maximum-likelihood p, and the mean is over the n reports of the other half.
 Source: R. Agrawal, IEEE Transactions on Information Theory 66 (2020), arXiv 1904.02291; W. Hoeffding, JASA 58 (1963),
 theorem 1. Minimum, split and direction are ours.
 """
@@ -55,7 +49,9 @@ def fit_test(channel: Channel, counts: Vector, best: DistributionEstimate, *, se
     total = float(counts.sum())
     observed = counts[counts > 0]
     entropy = float(observed @ np.log(observed / total))
-    # Statistic (1). The proved gap is subtracted: an unfinished solution must not make the reports look worse.
+    # (1): x = sum_y N_y ln(f(y) / q(y)), q = P^T p of the maximum-likelihood p, is the least N KL(f || P^T p) of all p,
+    # so never more than at the truth. The proved gap is subtracted: an unfinished solution must not make the reports
+    # look worse.
     statistic = max(entropy - total * (best.log_likelihood + best.gap), 0.0)
     return FitTest(
         statistic=statistic,
@@ -67,6 +63,7 @@ def fit_test(channel: Channel, counts: Vector, best: DistributionEstimate, *, se
 
 def tail_bound(statistic: float, freedom: int) -> float:
     """e^{-x} (e x / d)^d for x > d, else 1."""
+    # (1) is the Chernoff bound of a gamma variable of shape m - 1. Independent mechanisms add their x and their m - 1.
     if statistic <= freedom:
         return 1.0
     # One possible report per mechanism: the limit d -> 0 of the bound.
@@ -86,20 +83,21 @@ def mean_bound(mean: float, largest: float, top: float, number: int) -> float:
 
 
 def _halves(channel: Channel, counts: Vector, random: np.random.Generator) -> float:
-    """The bound of the p value of the second statistic; 1 where a half would be empty."""
+    """The bound (2) of the p value; 1 where a half would be empty."""
     parts = np.split(counts.astype(np.int64), channel.starts[1:])
     drawn = [random.binomial(part, 0.5) for part in parts]
     first = np.concatenate(drawn).astype(float)
-    second = [part - each for part, each in zip(parts, drawn, strict=True)]
-    number = int(sum(each.sum() for each in second))
+    second = [part - half for part, half in zip(parts, drawn, strict=True)]
+    number = int(sum(half.sum() for half in second))
     if not first.any() or not number:
         return 1.0
     expected = maximum_likelihood(first, channel.table, gap=_GAP).distribution @ channel.table * first.sum()
     # h of (2). Any direction fixed by the first half is valid, so its likelihood need not be solved exactly.
     direction = (first + _SMOOTHING) / (expected + _SMOOTHING)
     pieces = np.split(direction, channel.starts[1:])
-    mean = sum(float(each @ piece) for each, piece in zip(second, pieces, strict=True)) / number
-    shares = [each.sum() / number for each in second]
-    # b of (2), with the numbers of reports per mechanism in the second half, on which everything is conditioned.
+    mean = sum(float(half @ piece) for half, piece in zip(second, pieces, strict=True)) / number
+    shares = [half.sum() / number for half in second]
+    # The mean has the expectation sum_u p_u (P h)_u <= max_u (P h)_u = b of (2). The numbers of reports per mechanism
+    # are those of the second half, on which everything is conditioned.
     known = sum(w * (table @ piece) for w, table, piece in zip(shares, channel.tables, pieces, strict=True))
     return mean_bound(mean, float(np.max(known)), float(direction.max()), number)

@@ -28,17 +28,16 @@ from mechdesign.surveys.torus_mixture import Cluster, Mixture, Torus, choose_mix
 
 LIGHT = 1e-6  # share of all reports under which a report is dropped from the design
 WIDER = 1.25  # torus, in sides of the grid
-_RIDGE = (
-    1e-4  # of the trace of the norm: weight of directions that the error ignores, so that the information is regular
-)
+# Share of the trace of the norm, for directions that the error ignores: without it the information would be singular.
+_RIDGE = 1e-4
 _FIRST = 1400  # rays to start with, unless one kernel alone has more
-_ADDED = 500  # rays that come in for a round
-_POOL = 8000  # rays that are looked at
+_ADDED = 500  # rays that enter in a round
+_POOL = 8000  # candidate rays: their table takes 100 MB for 1,600 cells
 _SETTLED = 0.015  # relative improvement of a round under which it was the last
 _ROUGH, _FINE = 1e-3, 1e-7  # relative, of the weights in between and at the end
-_TRIMS = 3  # times at most that light rays go and the others are weighed again
+_TRIMS = 3  # times at most that light rays are dropped and the others are weighted again
 _IDLE = 1e-5  # share of all reports under which a ray leaves the master problem
-_NEW = 0.1  # share of the reports that rays which come in start with
+_NEW = 0.1  # share of the reports with which new rays start
 _MARGIN = 2.0**-38  # nats that distances on a shortest edge are shortened by: above the margin of the repair
 _TABLES = 7  # of the design that the repair and the certificate hold at once
 _SAME = 1e-6  # of a random sum of logarithms: rays nearer than this are one
@@ -65,10 +64,8 @@ def design_norm(program: StatisticalDesign) -> Matrix:
 
 
 def design_on_grid(program: StatisticalDesign, targets: Targets) -> RayTable:
-    """The table of the design, before repair.
-
-    Another round needs a ray that gains at least `gap` relative to the objective, and 1.5 % gained in the last round.
-    """
+    """The table of the design, before repair."""
+    # Another round needs a ray that gains at least `gap` relative to the objective, and 1.5 % gained in the last round.
     started, report = time.monotonic(), reporter(targets.on_progress)
     norm = design_norm(program)
     group = symmetry_group(program.problem, program.norm, with_loss=program.loss_weight > 0)
@@ -113,6 +110,7 @@ def torus_of(program: StatisticalDesign) -> tuple[Torus, Vector]:
     """The torus around the grid of a program, and the eigenvalues of its norm there but the first (n - 1,)."""
     domain, level = program.problem.domain, program.problem.metric.smallest_level
     assert domain.shape is not None and domain.cell is not None and domain.index is not None and level is not None
+    # Slightly shorter than on the grid, so that rounded kernels stay private for the distances of the grid.
     step = np.array(domain.cell) * level
     step *= 1 - _MARGIN / float(program.problem.edges.length.min())
     shape = tuple(math.ceil(WIDER * side) for side in domain.shape)
@@ -134,6 +132,7 @@ def torus_of(program: StatisticalDesign) -> tuple[Torus, Vector]:
 
 def _pool(program: StatisticalDesign, torus: Torus, mixture: Mixture, group: Symmetry) -> tuple[Matrix, Vector]:
     """Rays (n, k) with pi^T v = 1, one for each orbit, and weights (s,) > 0 of the first s, with rows of sum 1."""
+    # Rays are equal if a random sum of their logarithms is: comparing (n, k) tables of them all would take longer.
     mark = np.random.default_rng(program.seed).normal(size=program.problem.domain.size)
     place: dict[int, int] = {}
     rays: list[Matrix] = []
@@ -143,11 +142,11 @@ def _pool(program: StatisticalDesign, torus: Torus, mixture: Mixture, group: Sym
             break
         columns, weight = _columns(program, torus, image)
         keys, known = _orbit_keys(columns, mark, group), len(place)
-        at = np.array([place.setdefault(key, len(place)) for key in keys.tolist()])
-        _, first = np.unique(at, return_index=True)
-        rays.append(columns[:, first[at[first] >= known]])
+        numbers = np.array([place.setdefault(key, len(place)) for key in keys.tolist()])
+        _, first = np.unique(numbers, return_index=True)
+        rays.append(columns[:, first[numbers[first] >= known]])
         if known == 0 or (len(place) <= _FIRST and share > 0):
-            start = np.pad(start, (0, len(place) - len(start))) + np.bincount(at, share * weight, len(place))
+            start = np.pad(start, (0, len(place) - len(start))) + np.bincount(numbers, share * weight, len(place))
     return np.column_stack(rays), start / start.sum()
 
 
@@ -163,6 +162,7 @@ def _columns(program: StatisticalDesign, torus: Torus, image: Cluster) -> tuple[
     """A kernel at every position of the torus, restricted to the grid: (n, t), and weights (t,) with row sums 1."""
     index = program.problem.domain.index
     assert index is not None
+    # Positions outside the grid count too: near a border their kernels are rays that no position inside has.
     positions = np.indices(torus.shape).reshape(len(torus.shape), -1)
     away = [(index[:, axis, None] - positions[axis]) % side for axis, side in enumerate(torus.shape)]
     table = torus.kernel(image)[tuple(away)]

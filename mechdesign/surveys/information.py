@@ -2,14 +2,13 @@ r"""Fisher information of reports about the distribution of secrets, its rank, a
 
 N people with secrets drawn from pi (n,) send one report each through P (n, m); q = P^T pi (m,).
 
-    I = sum_y P_y P_y^T / q_y   (n, n)                  the Fisher information of one report about pi
-    Cov = I^-1 - pi pi^T                                N times the covariance of the maximum-likelihood estimate
-    criterion = tr(L^+ Cov) = tr(L^+ I^-1) - pi^T L^+ pi
+    (1)  I = sum_y P_y P_y^T / q_y   (n, n)             the Fisher information of one report about pi
+    (2)  Cov = I^-1 - pi pi^T                           N times the covariance of the maximum-likelihood estimate
+    (3)  criterion = tr(L^+ Cov) = tr(L^+ I^-1) - pi^T L^+ pi
 
-Estimates sum to 1, so their limiting covariance is I^-1 - I^-1 1 1^T I^-1 / (1^T I^-1 1). Rows of P sum to 1, so
-I pi = sum_y P_y q_y / q_y = 1, I^-1 1 = pi and 1^T I^-1 1 = 1. The trace with L^+ is the expected squared norm of
-surveys/error_norm.py. Where pi has zeros this is the error of the estimate that may be negative there.
-With rank < n different distributions give the same reports, and the criterion is infinite.
+The trace with L^+ is the expected squared norm of surveys/error_norm.py. Where pi has zeros this is the error of the
+estimate that may be negative there. With rank < n different distributions give the same reports, and the criterion is
+infinite.
 Source: Alvim et al. 2018; van der Vaart, Asymptotic Statistics, section 5.5.
 """
 
@@ -36,10 +35,11 @@ READABLE = 1e-10  # relative information under which a direction counts as lost:
 
 
 def information(table: Matrix, truth: Vector) -> Matrix:
-    """I (n, n) of a table (n, m) at truth (n,), without reports of probability 0. Cost: O(n^2 m)."""
+    """I (n, n) of (1) for a table (n, m) at truth (n,), without reports of probability 0. Cost: O(n^2 m)."""
     reports = truth @ table
-    seen = reports > 0
-    scaled = table[:, seen] / np.sqrt(reports[seen])
+    possible = reports > 0
+    # The root on both sides keeps the product symmetric to the last bit.
+    scaled = table[:, possible] / np.sqrt(reports[possible])
     return np.asarray(scaled @ scaled.T)
 
 
@@ -71,7 +71,7 @@ def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
 
 
 def criterion(table: Matrix, truth: Vector, norm: Matrix) -> float:
-    """tr(L^+ I^-1) - pi^T L^+ pi for a table (n, m) at truth (n,) in a norm (n, n); infinite if singular."""
+    """(3) for a table (n, m) at truth (n,) in a norm (n, n); infinite if singular."""
     # Rounding may let a singular matrix factor, so the rank is checked first.
     if channel_rank(table) < len(table):
         return math.inf
@@ -79,6 +79,8 @@ def criterion(table: Matrix, truth: Vector, norm: Matrix) -> float:
         factor = scipy.linalg.cho_factor(information(table, truth))
     except np.linalg.LinAlgError:
         return math.inf
+    # Estimates sum to 1, so their limiting covariance is I^-1 - I^-1 1 1^T I^-1 / (1^T I^-1 1). Rows of P sum to 1, so
+    # I pi = sum_y P_y q_y / q_y = 1, I^-1 1 = pi and 1^T I^-1 1 = 1: this is (2), and its trace is (3).
     return float(np.trace(scipy.linalg.cho_solve(factor, norm)) - truth @ norm @ truth)
 
 
@@ -115,8 +117,8 @@ def asymptotic_mse(
         domain, edges, prior = problem.domain, problem.edges, problem.prior_array
     if len(table) != domain.size:
         raise InputError(f"must have a row for each of {domain.size} secrets", field="table", value=len(table))
-    at = check_prior(prior if truth is None else truth, domain)
-    return criterion(table, at, dual_sobolev_norm(domain, edges))
+    distribution = check_prior(prior if truth is None else truth, domain)
+    return criterion(table, distribution, dual_sobolev_norm(domain, edges))
 
 
 def _table(mechanism: xr.Dataset | ArrayLike) -> Matrix:

@@ -2,10 +2,9 @@ r"""Intervals for shares of areas from counted reports, or the reason why an are
 
     (1)  share -+ (z s / sqrt(N) + bias),    s^2 = sum_y f(y) (a(y) - mean)^2,     clipped to [0, 1]
 
-share is the estimate, the mean of a(y), clipped to [0, 1]. The interval around it contains the part in [0, 1] of the
-interval around the estimate. The weights a (M, K) are fixed before the reports (surveys/linear_estimator.py). So
-the estimate is a mean of N independent numbers of known expectation, also for a truth on the border.
-If few reports have large weights the mean is not yet normal. Its effective number of reports is
+share is the estimate, the mean of a(y), clipped to [0, 1]. The weights a (M, K) are fixed before the reports
+(surveys/linear_estimator.py), so the estimate is a mean of N independent numbers of known expectation. If few reports
+have large weights the mean is not yet normal. Its effective number of reports is
 
     (2)  N / kurtosis = N (E b^2)^2 / E b^4,    b = a - mean,
 
@@ -25,7 +24,7 @@ from mechdesign.errors import InputError
 from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.linear_estimator import Weights
 
-EFFECTIVE = 20.0  # effective reports for a 95 % interval, measured: see the module docstring
+EFFECTIVE = 20.0  # effective reports for a 95 % interval, from simulations: see the module docstring
 _CONSTANT = 1e-20  # E b^4 of weights that do not vary: an area that contains every secret
 
 
@@ -66,6 +65,7 @@ def fewest_effective(z: float) -> float:
 
 def means(channel: Channel, weights: Matrix, law: Vector, shares: Floats, reports: int, z: float) -> Means:
     """Means of weights (M, K) over `reports` reports with these shares (..., M); law (M,), fixed beforehand."""
+    # The sample variance of (1), and (2) with z^2 further reports.
     variance = channel.moments(shares, weights)
     # Without padding, reports of large weight that happened not to occur would make the kurtosis look harmless.
     padded = (reports * shares + z**2 * law) / (reports + z**2)
@@ -91,6 +91,8 @@ def linear_intervals(channel: Channel, counts: Vector, weights: Weights, z: floa
         remedy = f"collect more: an interval needs at least {fewest_effective(z):.3g} effective reports"
         raise InputError("are too few for any interval", field="reports", value=value, remedy=remedy)
     bounded = np.array([reason is None for reason in reasons])
+    # (1). The interval lies around the clipped share: it contains the part in [0, 1] of that around the estimate, and
+    # is not empty where the estimate lies far outside, as for a truth on the border.
     estimate = np.where(weights.identifiable, measured.mean, np.nan)
     share = np.clip(estimate, 0, 1)
     return Intervals(

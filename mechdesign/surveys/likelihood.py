@@ -6,13 +6,11 @@ r"""The maximum-likelihood distribution of secrets, given how often each report 
 
 L is the mean log-likelihood in nats per report; only reports that were made enter. Source: Alvim et al. 2018, section
 II (the fixed point of expectation maximization, there also called iterative Bayesian update).
-Certificate. For any p of the simplex with q = P^T p and g_u = sum_y w_y P(y|u) / q_y, and any p* of the simplex,
+Certificate. For any p of the simplex, however it was found, with q = P^T p,
 
-    L(p*) - L(p) = sum_y w_y ln(q*_y / q_y) <= ln sum_y w_y q*_y / q_y      (the logarithm is concave, sum_y w_y = 1)
-                 = ln sum_u p*_u g_u <= ln max_u g_u                        (the mean is at most the maximum),
+    (1)  L* - L(p) <= ln max_u g_u,    g_u = sum_y w_y P(y|u) / q_y.
 
-so that ln max g bounds the gap L* - L(p), with no word about how p was found. sum_u p_u g_u = 1: it is never negative,
-and it is 0 exactly where p is optimal. One step of expectation maximization is p_u -> p_u g_u, its gap is free.
+It is 0 exactly where p is optimal. A step of expectation maximization is p_u -> p_u g_u, so its gap is free.
 Known: where the counts are proportional to P^T p, p is optimal; for randomized response the optimum has a closed form.
 """
 
@@ -66,12 +64,12 @@ class Likelihood:
 
     @property
     def size(self) -> int:
-        """Number n of secrets."""
+        """The number n of secrets."""
         return int(self.table.shape[0])
 
     @cached_property
     def reports(self) -> int:
-        """Number N of reports."""
+        """The number N of reports."""
         return int(self.counts.sum())
 
     @cached_property
@@ -104,7 +102,9 @@ class Likelihood:
             return CertifiedPoint(
                 distribution=distribution, reported=reported, ratio=nothing, log_likelihood=-np.inf, gap=np.inf
             )
-        # g of the module docstring: its largest logarithm is the gap, and p g is the next step of EM.
+        # Proof of (1), for any p* of the simplex. The logarithm is concave and sum_y w_y = 1, so L(p*) - L(p) =
+        # sum_y w_y ln(q*_y / q_y) <= ln sum_y w_y q*_y / q_y = ln sum_u p*_u g_u, and a mean is at most the maximum.
+        # sum_u p_u g_u = 1, so that the bound is not negative.
         ratio = self.columns @ (self.share / reported)
         logarithm = np.log(reported) + np.log(self.largest)
         return CertifiedPoint(
@@ -116,7 +116,7 @@ class Likelihood:
         )
 
     def statement(self) -> cp.Problem:
-        """The program in cvxpy (DCP): the readable truth, and the oracle of the tests on small cases."""
+        """The program in cvxpy (DCP)."""
         import cvxpy as cp
 
         distribution = cp.Variable(self.size, name="p")

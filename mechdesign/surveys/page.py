@@ -35,7 +35,7 @@ _FIGURES = (
     *("reports", "confidence", "z", "log_likelihood", "gap"),
     *("fit_statistic", "fit_freedom", "fit_p", "reports_sha256"),
 )
-# Every other stop of web/browser/view/colours.js: this page runs no script.
+# Every other stop of web/browser/view/colours.js, because this page runs no script.
 STOPS = ((0, 32, 77), (55, 71, 107), (113, 108, 113), (169, 151, 117), (255, 234, 70))
 
 
@@ -46,7 +46,11 @@ def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> di
         checked = [require_certified(mechanism) for mechanism in ordered]
         check_estimate(estimate, ordered)
         document = EstimateDocument(estimate=estimate)
-        return _facts(document, summary_sentence(document, [each.protection for each in checked]), proved=bool(ordered))
+        return _facts(
+            document,
+            summary_sentence(document, [verification.protection for verification in checked]),
+            proved=bool(ordered),
+        )
 
 
 _MEMBERSHIP = {"position": "were in", "value": "had a value in", "class": "were in the class"}
@@ -78,7 +82,7 @@ def summary_sentence(document: EstimateDocument, mechanisms: Sequence[Protection
     if float(attrs["fit_p"]) < REFUSED:
         first = f"Do not trust these shares: the reports do not fit {document.makers}. {first}"
     promises = [protection_sentence(protection) for protection in mechanisms if protection is not None]
-    totals = [f"{each['made']:,}" for each in document.mechanisms]
+    totals = [f"{record['made']:,}" for record in document.mechanisms]
     who = (
         [f"Mechanism {k + 1} ({count} reports)" for k, count in enumerate(totals)]
         if len(promises) > 1
@@ -90,11 +94,17 @@ def summary_sentence(document: EstimateDocument, mechanisms: Sequence[Protection
 
 def outward(percent: float, wide: float, *, up: bool) -> str:
     """An end of an interval of `wide` points, rounded outwards to a step of at most a third of it, and 1 point."""
+    # Outwards, so that the printed interval contains the computed one.
     places = 0 if wide >= 3 else min(12, -math.floor(math.log10(max(wide, 1e-12) / 3)))
     shifted = percent * 10**places
-    near = round(shifted)
+    nearest = round(shifted)
+    # A number that is exact up to rounding is not moved by a whole step.
     whole = (
-        near if abs(shifted - near) <= 1e-9 * max(1, abs(near)) else math.ceil(shifted) if up else math.floor(shifted)
+        nearest
+        if abs(shifted - nearest) <= 1e-9 * max(1, abs(nearest))
+        else math.ceil(shifted)
+        if up
+        else math.floor(shifted)
     )
     return f"{whole / 10**places:.{places}f}"
 
@@ -102,8 +112,10 @@ def outward(percent: float, wide: float, *, up: bool) -> str:
 def _facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[str, Any]:
     estimate, domain, mechanisms = document.estimate, document.domain, document.mechanisms
     attrs = estimate.attrs
-    by_name = {f"mechanism {k + 1}" if len(mechanisms) > 1 else "mechanism": each for k, each in enumerate(mechanisms)}
-    made_by = {name: f"{visible(each['program'])}, {visible(each['sha256'])}" for name, each in by_name.items()}
+    by_name = {
+        f"mechanism {k + 1}" if len(mechanisms) > 1 else "mechanism": record for k, record in enumerate(mechanisms)
+    }
+    made_by = {name: f"{visible(record['program'])}, {visible(record['sha256'])}" for name, record in by_name.items()}
     rows = sorted(document.areas, key=lambda row: -1.0 if row["share"] is None else row["share"], reverse=True)
     return identity_of(estimate, "estimate", **made_by) | {
         "sentence": visible(sentence),
@@ -115,7 +127,7 @@ def _facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[s
         "maps": _maps(estimate, domain),
         "bars": _bars(rows, 100 * float(attrs["confidence"]) if rows else 0.0),
         "reasons": [f"{visible(row['area'])}: {visible(row['reason'])}." for row in rows if row["reason"]],
-        "claims": [visible(each["claim"]) for each in mechanisms],
+        "claims": [visible(record["claim"]) for record in mechanisms],
         "figures": [
             {"key": name, "name": name.replace("_", " "), "text": exact(attrs[name]), "unit": ""}
             for name in _FIGURES
@@ -128,13 +140,13 @@ def _facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[s
 def _fit(document: EstimateDocument) -> dict[str, Any]:
     whose, texts = document.makers, []
     for which, p in document.fits.items():
-        most = number(max(p, 1e-300), up=True, digits=2)
+        bound = number(max(p, 1e-300), up=True, digits=2)
         if p < REFUSED:
-            texts.append(f"{which} do not fit {whose} (p at most {most}). Do not trust the shares.")
+            texts.append(f"{which} do not fit {whose} (p at most {bound}). Do not trust the shares.")
         elif p < 0.05:
-            texts.append(f"{which} fit {whose} poorly (p at most {most}).")
+            texts.append(f"{which} fit {whose} poorly (p at most {bound}).")
         else:
-            texts.append(f"{which} are consistent with {whose} (test of fit: p at most {most}).")
+            texts.append(f"{which} are consistent with {whose} (test of fit: p at most {bound}).")
     return {"text": " ".join(texts), "refused": any(p < REFUSED for p in document.fits.values())}
 
 
@@ -167,6 +179,7 @@ def _map(domain: Domain, values: Vector, words: str) -> dict[str, Any]:
         "wide": f"{right:.6g}",
         "high": f"{high:.6g}",
         "cell": (f"{wide:.6g}", f"{tall:.6g}"),
+        # Rows of an image run downwards, north is up: y is turned.
         "cells": [
             (f"{x:.6g}", f"{high - y - tall:.6g}", _shade(value, least, most))
             for (x, y), value in zip(corners.tolist(), values.tolist(), strict=True)

@@ -1,9 +1,9 @@
 r"""Plan: the accuracy of the shares of areas before anything is collected, and the number of people that takes.
 
-    standard error   sqrt([sum_y q a^2 - share^2] / N),   q = P^T p the law of reports under the planned truth p
+    (1)  standard error = sqrt([sum_y q a^2 - share^2] / N),   q = P^T p the law of reports under the planned truth p
 
 of the linear estimator (surveys/linear_estimator.py), exact at every N; without privacy sqrt(share (1 - share) / N).
-The error is half the length of an interval, z standard errors: N = z^2 N se^2 / error^2.
+The error is half the length of an interval, z standard errors.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def plan(
 
 
 def people_for(deviation: Floats, error: float, z: float) -> Floats:
-    """The least N >= 1 with z deviation / sqrt(N) <= error."""
+    """The least N >= 1 with z deviation / sqrt(N) <= error, by (1)."""
     return np.maximum(np.ceil((z * deviation / error) ** 2), 1.0)
 
 
@@ -206,7 +206,8 @@ def epsilon_for(
     z = quantile(confidence, intervals=len(areas.names) if simultaneous else 1)
     count = check_whole(people, "people")
     chosen = family_of(family)
-    least, middle, most = map(math.log, chosen.epsilons(problem.domain))
+    # The root is searched in ln epsilon, because the range spans several powers of ten.
+    lowest, middle, highest = map(math.log, chosen.epsilons(problem.domain))
     prior, wanted = problem.prior_array, areas.indicator
 
     def excess(log_epsilon: float) -> float:
@@ -217,8 +218,8 @@ def epsilon_for(
         return math.log(min(max(times, math.exp(-100)), math.exp(100)))
 
     # Errors fall with epsilon: if the largest one is too small, all are.
-    if excess(most) > 0:
+    if excess(highest) > 0:
         return None
-    root = find_crossing(excess, middle, least, most, CLOSE)
+    root = find_crossing(excess, middle, lowest, highest, CLOSE)
     # Rounded up by the tolerance of the root, so that the error is met.
-    return math.exp(least if root is None else root + CLOSE)
+    return math.exp(lowest if root is None else root + CLOSE)

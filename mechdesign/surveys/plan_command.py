@@ -76,12 +76,12 @@ def plan(
 
     Plan a survey: the error of every area's share, and the people or the epsilon that --error needs.
     """
-    given = _Source.of(source, box, context.args)
-    _check_source(given, levels, context.args)
-    within = _radius(within, given)
+    origin = _Source.of(source, box, context.args)
+    _check_source(origin, levels, context.args)
+    within = _radius(within, origin)
     inputs = InputOptions(columns, crs)
-    inputs.refuse_unused_system(given.name if given.is_area else None, areas if Path(areas).suffix else None)
-    problem = None if given.is_file else _problem(given, crs, within, context)
+    inputs.refuse_unused_system(origin.name if origin.is_area else None, areas if Path(areas).suffix else None)
+    problem = None if origin.is_file else _problem(origin, crs, within, context)
     from mechdesign.geo.partition import read_areas
     from mechdesign.output import text_tables as printing
     from mechdesign.surveys.document import PlanDocument
@@ -92,7 +92,7 @@ def plan(
     if output is not None:
         check_shares_target(output, overwrite=overwrite, on_earth=False)
     _check_error(error)
-    collection = _collection(given, problem, mine or [], levels, within)
+    collection = _collection(origin, problem, mine or [], levels, within)
     partition = read_areas(
         areas,
         collection.domain,
@@ -108,37 +108,37 @@ def plan(
         partition,
         collection.domain,
         truth=collection.truth,
-        problem=Path(str(given.name)).stem if problem is None else problem.name,
+        problem=Path(str(origin.name)).stem if problem is None else problem.name,
         described=collection.described,
         **wanted,
     )
-    needed = {} if problem is None else {FAMILY: _epsilon_needed(given, problem, partition, wanted)}
+    needed = {} if problem is None else {FAMILY: _epsilon_needed(origin, problem, partition, wanted)}
     if output is not None:
         save_shares(planned, output, overwrite=overwrite)
     document = PlanDocument(planned=planned).as_json() | {"epsilon_for_error": needed}
     document = _with_radius(document, within)
-    if given.is_area:
-        document["next"] = _next_command(given, collection, crs, needed[FAMILY])
+    if origin.is_area:
+        document["next"] = _next_command(origin, collection, crs, needed[FAMILY])
     printing.show(document, plan_words(document, collection.domain.unit), as_json=as_json)
 
 
-def _check_source(given: _Source, levels: str | None, words: list[str]) -> None:
-    if given.is_file:
+def _check_source(origin: _Source, levels: str | None, words: list[str]) -> None:
+    if origin.is_file:
         parameter_values("a mechanism file", (), words)
         if levels is not None:
             raise InputError(
                 "applies to an area or a problem: a mechanism file has its own epsilon", field="levels", value=levels
             )
-    if given.name is not None and given.box is not None:
-        raise InputError("cannot be combined with another source", field="box", value=given.name)
+    if origin.name is not None and origin.box is not None:
+        raise InputError("cannot be combined with another source", field="box", value=origin.name)
 
 
-def _radius(within: float | None, given: _Source) -> float | None:
+def _radius(within: float | None, origin: _Source) -> float | None:
     """The radius of --within in metres; None where none was given and the source is not an area."""
     from mechdesign.base.validation import check_positive
 
     if within is None:
-        return RADIUS if given.is_area else None
+        return RADIUS if origin.is_area else None
     return check_positive(within, "within")
 
 
@@ -187,20 +187,20 @@ class _Collection:
     epsilons: list[float]
 
 
-def _problem(given: _Source, crs: str | None, within: float | None, context: typer.Context) -> DesignProblem:
-    if not given.is_area:
-        problem_file, parameters = parse_problem(str(given.name), context)
+def _problem(origin: _Source, crs: str | None, within: float | None, context: typer.Context) -> DesignProblem:
+    if not origin.is_area:
+        problem_file, parameters = parse_problem(str(origin.name), context)
         return problem_file.build(**parameters)
-    parameters = parameter_values("an area", ("cell",), given.words)
-    path = None if given.name is None else Path(given.name)
-    return _area_problem(parse_area(path, given.box, crs), parameters, within or RADIUS)
+    parameters = parameter_values("an area", ("cell",), origin.words)
+    path = None if origin.name is None else Path(origin.name)
+    return _area_problem(parse_area(path, origin.box, crs), parameters, within or RADIUS)
 
 
 def _collection(
-    given: _Source, problem: DesignProblem | None, mine: list[Path], levels: str | None, within: float | None
+    origin: _Source, problem: DesignProblem | None, mine: list[Path], levels: str | None, within: float | None
 ) -> _Collection:
     """Make the tables of a problem at its epsilons, and load those of mechanism files with the same secrets."""
-    files = [Path(str(given.name)), *mine] if given.is_file else mine
+    files = [Path(str(origin.name)), *mine] if origin.is_file else mine
     domain, truth, tables, described = _load_files(files)
     if problem is None:
         assert domain is not None
@@ -209,35 +209,35 @@ def _collection(
     if domain is not None and (domain.describe() != secrets.describe() or (domain.points != secrets.points).any()):
         raise InputError("does not have the secrets of the problem", field="with", value=files[0])
     epsilons: Sequence[float | None] = _parse_epsilons(levels)
-    if given.is_area:
-        designed, kept = _make_tables(
+    if origin.is_area:
+        designed, descriptions = _make_tables(
             problem, epsilons or _epsilons_of_odds(within), "epsilon", share=1 / _ground_factor(secrets)
         )
     else:
-        designed, kept = _make_tables(problem, epsilons or [problem.metric.smallest_level], FAMILY)
+        designed, descriptions = _make_tables(problem, epsilons or [problem.metric.smallest_level], FAMILY)
     return _Collection(
         domain=secrets,
         truth=problem.prior_array,
         tables=designed | tables,
-        described=kept | described,
-        epsilons=[design["epsilon"] for design in kept.values()],
+        described=descriptions | described,
+        epsilons=[design["epsilon"] for design in descriptions.values()],
     )
 
 
 def _epsilon_needed(
-    given: _Source, problem: DesignProblem, partition: Partition, wanted: dict[str, Any]
+    origin: _Source, problem: DesignProblem, partition: Partition, wanted: dict[str, Any]
 ) -> float | None:
     """The smallest epsilon of the family for the wanted error, on the ground for an area; None if none suffices."""
     from mechdesign.surveys.plan import epsilon_for
 
     smallest = epsilon_for(problem, FAMILY, partition, **wanted)
-    return smallest if smallest is None or not given.is_area else smallest * _ground_factor(problem.domain)
+    return smallest if smallest is None or not origin.is_area else smallest * _ground_factor(problem.domain)
 
 
-def _next_command(given: _Source, collection: _Collection, crs: str | None, needed: float | None) -> str:
+def _next_command(origin: _Source, collection: _Collection, crs: str | None, needed: float | None) -> str:
     # Reports of the optimal program may not identify every share, so the command names another one.
-    place = given.name or f"--box {given.box}"
-    if crs is not None and given.name is not None:
+    place = origin.name or f"--box {origin.box}"
+    if crs is not None and origin.name is not None:
         place = f"{place} --crs {crs}"
     epsilon = needed or max(collection.epsilons)
     return (
@@ -246,16 +246,16 @@ def _next_command(given: _Source, collection: _Collection, crs: str | None, need
     )
 
 
-def _area_problem(area: Area, given: Mapping[str, str], within: float) -> DesignProblem:
+def _area_problem(area: Area, parameters: Mapping[str, str], within: float) -> DesignProblem:
     """The problem of people spread evenly over the cells of an area, in metres."""
     from mechdesign.geo.area import area_problem
     from mechdesign.output.text_tables import note
 
     try:
-        cell = real_number(given["cell"]) if given else area.cell_for(CELLS)
+        cell = real_number(parameters["cell"]) if parameters else area.cell_for(CELLS)
     except ValueError as error:
-        raise InputError(str(error), field="cell", value=given["cell"], remedy="write --cell 200") from error
-    if not given:
+        raise InputError(str(error), field="cell", value=parameters["cell"], remedy="write --cell 200") from error
+    if not parameters:
         note(f"cells of {cell:g} m (change with --cell)")
     return area_problem(area.grid(cell=cell), epsilon=1 / within)
 
@@ -275,7 +275,7 @@ def _with_radius(document: dict[str, Any], within: float | None) -> dict[str, An
         return document
     levels = [design.get("epsilon") for design in document["designs"]]
     odds = [None if level is None else odds_factor(nats_within(within, level)) for level in levels]
-    designs = [design | {"odds_within": odd} for design, odd in zip(document["designs"], odds, strict=True)]
+    designs = [design | {"odds_within": factor} for design, factor in zip(document["designs"], odds, strict=True)]
     return document | {"within": within, "designs": designs}
 
 

@@ -48,7 +48,7 @@ from mechdesign.problem.locate import places_of, refuse_degrees
 from mechdesign.problem.text import read_frame
 
 ROLES = ("report", "longitude", "latitude", *AXES, "count", "mechanism")
-_FEWEST = 8  # digits of a checksum: two of a hundred files share them with odds of 1e-6
+_FEWEST = 8  # digits of a checksum: two of a hundred files share them with a probability of 1e-6
 _MOST = 2.0**53  # reports: sums of counts in double precision are exact up to here
 _NUMBER = ("report", "cell")
 _DEGREES = (
@@ -58,7 +58,7 @@ _DEGREES = (
 _PLANE = tuple((axis, f"report{axis}") for axis in AXES)
 _COUNT = ("count", "counts")
 _NAMED = re.compile(r"#\s*mechanism:\s*\"?([0-9a-fA-F]+)\"?\s*")
-_TRUE = re.compile(  # where people truly are
+_TRUE = re.compile(  # columns of true positions, which must not be read as reports
     r"(true|secret|home|actual|real|orig|origin|original|exact)"
     r"(x|y|z|lat|lon|lng|long|latitude|longitude|cell|place|position|location|id)?"
 )
@@ -141,8 +141,8 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
     times = np.ones(len(frame))
     if count is not None:
         times = number_column(frame, _COUNT, "reports", whole=True)
-        odd = ~((times >= 0) & (times == np.floor(times)) & (times <= _MOST))
-        refuse_line(odd, frame, [count], "reports", "counts must be non-negative integers")
+        invalid = ~((times >= 0) & (times == np.floor(times)) & (times <= _MOST))
+        refuse_line(invalid, frame, [count], "reports", "counts must be non-negative integers")
     if not 0 < times.sum() <= _MOST:
         raise InputError("must hold from 1 to 2^53 reports", field="reports", value=f"{times.sum():.6g} in {source}")
     maker = _mechanism_index(frame, places, named, maker_column)
@@ -176,6 +176,7 @@ def _form(frame: Any, places: Domain) -> tuple[Names, ...]:
         )
     for form in present:
         needed = _PLANE[: places.dimension] if form[0] == _PLANE[0] else form
+        # With one axis a column y is refused, not ignored: the file may be that of another survey.
         if all(matching_columns(frame, names) for names in needed):
             if len(form) > len(needed) and matching_columns(frame, form[-1]):
                 value = ", ".join(frame.columns)
@@ -196,6 +197,7 @@ def _ignored_columns(frame: Any, read: list[str], count: str | None) -> list[str
         altitude = key in ("z", "reportz")
         if index or altitude or _TRUE.fullmatch(key) or "count" in frame.attrs["columns"]:
             continue
+        # A column of counts under another name, if ignored, would count every line once without a word.
         words = frame[name].dropna()
         values = words[~words.astype(str).map(is_missing)]
         if len(values) and pd.to_numeric(values, errors="coerce").notna().all():
@@ -241,8 +243,8 @@ def _number(word: str, places: Mapping[str, Domain]) -> int:
 def _places(fields: list[Vector], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain) -> Indices:
     if form == (_NUMBER,):
         (values,) = fields
-        odd = ~((values >= 0) & (values < domain.size) & (values == np.floor(values)))
-        refuse_line(odd, frame, columns, "reports", f"no such report: use 0 to {domain.size - 1}")
+        invalid = ~((values >= 0) & (values < domain.size) & (values == np.floor(values)))
+        refuse_line(invalid, frame, columns, "reports", f"no such report: use 0 to {domain.size - 1}")
         return values.astype(np.int64)
     key, points = _distinct(fields)
     if form == _DEGREES:
@@ -265,6 +267,7 @@ def _refuse_degrees(domain: Domain, points: Points, columns: list[str]) -> None:
     try:
         refuse_degrees(domain, points)
     except InputError as error:
+        # The remedy names the columns in the order in which they hold longitude and latitude.
         north_first = "latitude and longitude" in error.message
         names = columns[::-1] if north_first else columns
         raise InputError(
@@ -282,6 +285,7 @@ def _distinct(fields: list[Vector]) -> tuple[Indices, Points]:
     # Reports repeat few places many times: locating only distinct ones saves most of the time of a large file.
     key = np.zeros(len(fields[0]), np.int64)
     for values in fields:
+        # One number for each tuple of codes; factorized again on every axis, so that it stays below lines squared.
         codes, uniques = pd.factorize(values)
         key, _ = pd.factorize(key * (len(uniques) + 1) + codes)
     _, first = np.unique(key, return_index=True)

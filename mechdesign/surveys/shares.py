@@ -172,6 +172,7 @@ def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[AnyArray])
     """SHA-256 of the counts of reports and the checksums of the mechanisms that made them."""
     digest = hashlib.sha256()
     for mechanism, reports in zip(mechanisms, counts, strict=True):
+        # In a fixed byte order, so that all machines compute one digest.
         digest.update(str(mechanism.attrs["sha256"]).encode() + np.ascontiguousarray(reports, "<i8").tobytes())
     return digest.hexdigest()
 
@@ -198,7 +199,7 @@ def _differences(
         for channel_of, reports in ((channel, numbers), (other, others))
     )
     # The periods are independent, so variances add. Biases are bounds, which add themselves.
-    away = z * np.hypot(now.standard_error, then.standard_error) + now.bias + then.bias
+    half = z * np.hypot(now.standard_error, then.standard_error) + now.bias + then.bias
     reasons = [first or second for first, second in zip(now.reasons, then.reasons, strict=True)]
     bounded = np.array([reason is None for reason in reasons])
     known = np.isfinite(now.share) & np.isfinite(then.share)
@@ -209,8 +210,8 @@ def _differences(
         "against_estimate": then.estimate,
         "against_share": then.share,
         "difference": difference,
-        "difference_low": np.where(bounded, np.maximum(possible - away, -1.0), np.nan),
-        "difference_high": np.where(bounded, np.minimum(possible + away, 1.0), np.nan),
+        "difference_low": np.where(bounded, np.maximum(possible - half, -1.0), np.nan),
+        "difference_high": np.where(bounded, np.minimum(possible + half, 1.0), np.nan),
     }
     fit = fit_test(other, others, maximum_likelihood(others, other.table))
     attributes = {

@@ -2,13 +2,14 @@ r"""Solve the statistical design: alternate exact weights of the rays and a sear
 
 1. A relaxation bounds every mechanism with the claim (surveys/criterion_bound.py).  2. The weights of the rays are
 found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone; rays of a reduced cost above 0 enter with
-their mirror images, rays without weight go, and 2. is repeated. A search without success is repeated with four times
+their mirror images, rays without weight leave, and 2. is repeated. A search without success is repeated with four times
 its starts.  4. At the bound, after a failed last search or at the time limit, the table is repaired and certified.
 
-The search maximises the reduced cost v^T G v - lambda^T v - cost(v) over rays v of the privacy cone with pi^T v = 1,
-a convex function over a polytope. From every start a linear program maximises its tangent
-(2 G v - lambda - price_z)^T v, z the place that v is read as. The reduced cost never falls. The search ends at a vertex
-that no tangent improves: a lower bound of the maximum, not a proof of optimality.
+The search maximises the reduced cost, a convex function, over the polytope of rays v with pi^T v = 1:
+
+    (1)  v^T G v - lambda^T v - cost(v)
+
+It ends at a vertex that no tangent improves: a lower bound of the maximum, not a proof of optimality.
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ from mechdesign.surveys.statistical_design import FAR, LARGEST, StatisticalDesig
 STARTS = (64, 256)  # of a search, and of the last one
 _ROUNDS = 200  # of weights and a search
 _SHARE = 0.25  # of the time, after which no round of the bound starts
-_TRIMS = 10  # times at most that light rays go and the others are weighed again
+_TRIMS = 10  # times at most that light rays are dropped and the others are weighted again
 _IDLE = 1e-8  # share of all reports under which a ray leaves the master problem
 _ASCENTS = 50  # tangents from one start, at most
 _RISE = 1e-9  # relative rise under which an ascent ends
-_SPREADS = (0.5, 1.0, 2.0, 4.0)  # nats; standard deviations of the random changes
+_SPREADS = (0.5, 1.0, 2.0, 4.0)  # nats; standard deviations of the random changes: from near to anywhere in the cone
 _DROP = 1e-9  # coefficients that HiGHS would drop
 _SAME = 1e-7  # relative difference under which two rays are one
 _BLAS = ThreadpoolController()  # matrices of a few hundred rows: threads cost more than they bring
@@ -97,14 +98,14 @@ def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
         if targets.bound is not False:
             report("bound")
             bound = bound_criterion(program, time_limit=_SHARE * targets.time_limit)
-        least = 0.0 if bound is None else bound.value
+        lower = 0.0 if bound is None else bound.value
         while number < _ROUNDS:
             mixture = optimal_weights(rays, norm, cost=program.costs(rays))
             value = mixture.value - program.offset + float(program.costs(rays) @ mixture.theta)
             rays = rays[:, mixture.theta > _IDLE]
-            reached = relative_gap(value, least, value)
+            reached = relative_gap(value, lower, value)
             size = {"variables": rays.shape[1], "constraints": n}
-            report("rays", round=number, loss=value, lower_bound=least, gap=reached, **size)
+            report("rays", round=number, loss=value, lower_bound=lower, gap=reached, **size)
             if reached <= gap or time.monotonic() - started > targets.time_limit:
                 return "gap" if reached <= gap else "time"
             images, reduced_cost = search.find(mixture, pool, rays, starts)
@@ -168,7 +169,8 @@ class RaySearch:
     def _ascend(self, mixture: MixtureOptimum, ray: Vector) -> Vector:
         value = -np.inf
         for _ in range(_ASCENTS):
-            # The tangent of the convex reduced cost at the ray: its maximum over the cone is a linear program.
+            # The tangent (2 G v - lambda - price_z)^T v of (1) at the ray, z the place that it is read as: its maximum
+            # over the cone is a linear program with this cost.
             slope = mixture.multipliers - 2 * mixture.gain @ ray
             if self._program.loss_weight:
                 slope = slope + self._program.prices[:, np.argmin(self._program.prices.T @ ray)]
@@ -182,6 +184,7 @@ class RaySearch:
 
     def _cut_to_cone(self, ray: Vector) -> Vector:
         """The smallest ray of the cone above `ray`, at pi^T v = 1; it also repairs points just outside the cone."""
+        # The largest of the kernels e^{-d(u, w)} v(w): a maximum of rays is a ray, and the least one above v.
         raised = (self._shrink * np.maximum(ray, 0.0)).max(axis=1)
         return np.asarray(raised / (self._prior @ raised))
 

@@ -2,25 +2,16 @@ r"""Solve the maximum-likelihood program by Newton steps, and where these stall 
 
 Every point has the certificate of surveys/likelihood.py, over all secrets; the returned gap is proved.
 
-(1) Newton steps, primal-dual.
+Newton steps, primal-dual, with g_u = sum_y w_y P(y|u) / q_y:
 
-    minimise  sum_u p_u - sum_y w_y ln q_y,  q = P^T p,  over  p >= 0:     1 - g - z = 0,  p z = mu,  p, z >= 0,
+    (1)  minimise  sum_u p_u - sum_y w_y ln q_y,  q = P^T p,  over  p >= 0:     1 - g - z = 0,  p z = mu,  p, z >= 0
+    (2)  (H + z/p) dp = r,   H = B B^T,   B(u, y) = P(y|u) sqrt(w_y) / q_y
 
-g_u = sum_y w_y P(y|u) / q_y. Every point is scaled to sum_u p_u = 1, which holds at the optimum. A step solves
-(H + z/p) dp = r with H = B B^T, B(u, y) = P(y|u) sqrt(w_y) / q_y, for Mehrotra's predictor and corrector. The (k, k)
-form of Woodbury loses definiteness as z/p tends to 0. Secrets whose probability tends to 0 have z/p far above H(u, u):
-as many as keep sum H(u, u) p_u / z_u below a tenth leave the factorisation, and one sweep of block Gauss-Seidel serves.
+Expectation maximization never lowers the log-likelihood (Alvim et al. 2018, section II). It is accelerated by squared
+extrapolation (SQUAREM, Varadhan and Roland 2008) over two updates p -> p' -> p'', r = p' - p, v = p'' - 2 p' + p:
 
-(2) Expectation maximization, plain and accelerated.
-
-    p_u -> p_u g_u,     g_u = sum_y w_y P(y|u) / sum_v p_v P(y|v)
-
-never lowers the log-likelihood (Alvim et al. 2018, section II). Accelerated: squared extrapolation (SQUAREM, Varadhan
-and Roland 2008) over two updates p -> p' -> p'', with r = p' - p, v = p'' - 2 p' + p,
-
-    p - 2 a r + a^2 v,      a = -|r| / |v| at most -1,
-
-and one plain update after it. Where the likelihood falls below that of p', a moves half-way to -1, which is p''.
+    (3)  p_u -> p_u g_u
+    (4)  p - 2 a r + a^2 v,   a = -|r| / |v|,  at most -1, then one plain update
 """
 
 from __future__ import annotations
@@ -38,13 +29,13 @@ from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 _ITERATIONS = 100  # of Newton steps
 _PATIENCE = 8  # iterations without a smaller gap after which it has stalled
 _FIRST = 0.1  # least first z, of the 1 that z and g sum to
-_BACK = 0.995  # of the way to the nearest bound
+_BACK = 0.995  # of the way to the nearest bound; a usual value
 _LEFT_OUT = 0.1  # sum of H(u, u) p_u / z_u over the secrets that leave the factorisation
 _RIDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)  # of the largest entry of the diagonal, until the matrix factors
 _TABLES = 4  # (n, n + k) at once
 _STEPS = 5_000  # of accelerated expectation maximization
 _PLAIN = -1.01  # extrapolations nearer to -1 than this are the plain double step
-_FLOOR = 1e-3  # of p'': entries that an extrapolation would make smaller than this are put there
+_FLOOR = 1e-3  # of p'': the smallest value of an extrapolated entry
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -82,6 +73,7 @@ def newton(program: Likelihood, *, gap: float) -> tuple[CertifiedPoint, int]:
         change, rise = step
         length = min(_length(now.distribution, change), _length(slack, rise))
         slack = slack + length * rise
+        # `judge` scales the point to sum_u p_u = 1, which holds at the optimum of (1).
         now = program.judge(now.distribution + length * change)
         best, since = (now, 0) if now.gap < best.gap else (best, since + 1)
     return best, _ITERATIONS
@@ -89,6 +81,7 @@ def newton(program: Likelihood, *, gap: float) -> tuple[CertifiedPoint, int]:
 
 def _step(program: Likelihood, now: CertifiedPoint, slack: Vector) -> tuple[Vector, Vector] | None:
     """The changes (dp, dz), each (n,), of predictor and corrector; None where the matrix does not factor."""
+    # (2), for Mehrotra's predictor and corrector with one factorisation.
     p = now.distribution
     half = program.columns * (np.sqrt(program.share) / now.reported)
     solve = _solver(half, slack / p)
@@ -109,9 +102,11 @@ def _step(program: Likelihood, now: CertifiedPoint, slack: Vector) -> tuple[Vect
 
 def _solver(half: Matrix, barrier: Vector) -> Callable[[Vector], Vector] | None:
     """Solves (half half^T + diag barrier) x = r for vectors (n,), half (n, k); None where it is not definite."""
+    # Of H + z/p itself: the smaller (k, k) form of Woodbury loses definiteness as z/p tends to 0.
     squares = np.einsum("uy,uy->u", half, half)
     order = np.argsort(squares / barrier)
-    # Secrets with small H(u, u) p_u / z_u are nearly diagonal: one Gauss-Seidel sweep serves instead of factoring them.
+    # Secrets whose probability tends to 0 have z/p far above H(u, u), so their rows are nearly diagonal. Those of a sum
+    # H(u, u) p_u / z_u below a tenth leave the factorisation, and one sweep of block Gauss-Seidel replaces it.
     outside = order[np.cumsum((squares / barrier)[order]) <= _LEFT_OUT]
     inside = np.setdiff1d(order, outside)
     inner, outer = half[inside], half[outside]
@@ -167,11 +162,11 @@ def updates(program: Likelihood, start: Vector, *, accelerate: bool = False) -> 
 
 
 def _extrapolate(program: Likelihood, now: CertifiedPoint, after: CertifiedPoint) -> CertifiedPoint:
+    # (4): `twice` is p''.
     twice = after.distribution * after.ratio
     first = after.distribution - now.distribution
     second = twice - after.distribution - first
     bend = float(np.linalg.norm(second))
-    # The step length of squared extrapolation (SQUAREM): ratio of first to second difference.
     factor = -float(np.linalg.norm(first)) / bend if bend > 0 else -1.0
     while factor < _PLAIN:
         point = now.distribution - 2 * factor * first + factor**2 * second

@@ -1,21 +1,21 @@
 r"""The mechanism designed for statistics: the least error of the distribution of secrets estimated from reports.
 
-    minimise    tr(W I^-1) - pi^T W pi + c sum_y min_z sum_u pi(u) P(y|u) l(u, z)
-    over        P (n, m), any number m of reports
-    subject to  P >= 0,  sum_y P(y|u) = 1                       for every secret u
-                P(y|u) <= e^{d_e} P(y|v)                        for every edge e = (u, v), both ways, and report y
-    where       I = sum_y P_y P_y^T / (P^T pi)_y
+    (1)  minimise    tr(W I^-1) - pi^T W pi + c sum_y min_z sum_u pi(u) P(y|u) l(u, z)
+         over        P (n, m), any number m of reports
+         subject to  P >= 0,  sum_y P(y|u) = 1                  for every secret u
+                     P(y|u) <= e^{d_e} P(y|v)                   for every edge e = (u, v), both ways, and report y
+         where       I = sum_y P_y P_y^T / (P^T pi)_y
 
 pi is the problem's prior. surveys/information.py derives the criterion, surveys/error_norm.py the errors W (default
-L^+). c >= 0 is a price on the expected loss, each report read as its best place z. This is not convex in P. With
+L^+). c >= 0 is a price on the expected loss, each report read as its best place z. (1) is not convex in P. With
 P_y = theta_y v_y, v_y in the cone {v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y = 1, q_y = theta_y and
 
-    minimise    tr(W I(theta)^-1) - pi^T W pi + cost^T theta,    I(theta) = sum_y theta_y v_y v_y^T
-    over        theta >= 0, one weight per ray
-    subject to  sum_y theta_y v_y = 1                           at every secret
+    (2)  minimise    tr(W I(theta)^-1) - pi^T W pi + cost^T theta,    I(theta) = sum_y theta_y v_y v_y^T
+         over        theta >= 0, one weight per ray
+         subject to  sum_y theta_y v_y = 1                      at every secret
 
-is an A-optimal experiment, convex in theta, and exact once the rays include the extreme ones that are needed, at most
-n (n + 1) / 2 + n. cost_y = c min_z sum_u pi(u) v_y(u) l(u, z). `statement` is this program over `rays`.
+is an A-optimal experiment, convex in theta. It is exact once the rays include the extreme ones that are needed, at most
+n (n + 1) / 2 + n. cost_y = c min_z sum_u pi(u) v_y(u) l(u, z).
 Source: Alvim et al. 2018; Kairouz, Oh and Viswanath 2016 for extreme rays; Pukelsheim, Optimal Design of Experiments.
 Known: the identity attains the minimum over all mechanisms, tr(W diag(pi)) - pi^T W pi.
 """
@@ -43,7 +43,7 @@ from mechdesign.surveys.source_sets import source_sets
 if TYPE_CHECKING:
     import cvxpy as cp
 
-LARGEST = 64  # secrets of a search for rays, which takes minutes there
+LARGEST = 64  # secrets of a search for rays: one takes minutes at this size
 LARGEST_ON_GRIDS = 1600  # secrets of a grid, whose rays are kernels of a few cells
 FAR = 50.0  # nats; rays take longer distances for this, a stricter metric, so that no entry vanishes
 
@@ -112,13 +112,13 @@ class StatisticalDesign(Program):
 
     @cached_property
     def rays(self) -> Matrix:
-        """The rays v (n, k) to start from, `kernel_rays` with pi^T v = 1."""
+        """The rays v (n, k) to start from, with pi^T v = 1."""
         rays = kernel_rays(self.problem)
         return np.asarray(rays / (self.problem.prior_array @ rays))
 
     @property
     def offset(self) -> float:
-        """pi^T W pi, which the criterion subtracts."""
+        """The pi^T W pi of (2)."""
         return float(self.problem.prior_array @ self.norm @ self.problem.prior_array)
 
     @cached_property
@@ -139,12 +139,14 @@ class StatisticalDesign(Program):
     def statement(self) -> cp.Problem:
         import cvxpy as cp
 
+        # (2), over `rays`.
         theta = cp.Variable(self.rays.shape[1], name="theta")
         information = self.rays @ cp.diag(theta) @ self.rays.T
         objective = cp.matrix_frac(root_of(self.norm), information) - self.offset + self.costs(self.rays) @ theta
         return cp.Problem(cp.Minimize(objective), [theta >= 0, self.rays @ theta == 1])
 
     def parameters(self) -> dict[str, Any]:
+        # Defaults are left out: who rebuilds the program assumes them (solve_design.py).
         values: dict[str, Any] = {"seed": self.seed}
         if self.problem.domain.size <= LARGEST:
             values["starting_rays"] = self.rays.shape[1]
@@ -159,6 +161,7 @@ class StatisticalDesign(Program):
 
 def _check_size(problem: DesignProblem) -> None:
     domain, n = problem.domain, problem.domain.size
+    # On such grids the kernels of a torus serve (grid_design.py); its distances are at most those of the grid.
     flat = domain.kind == "grid" and domain.dimension <= 2 and isinstance(problem.metric, Euclidean)
     most = LARGEST_ON_GRIDS if flat else LARGEST
     if n > most:

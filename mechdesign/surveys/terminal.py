@@ -112,6 +112,7 @@ def _area_table(areas: Mapping[str, list[Row]], designs: list[str]) -> TextTable
 
 def _uninformative_notes(rows: list[Row]) -> Iterator[str]:
     """Explain the intervals from 0 to 100 %, and how to shorten them."""
+    # Two causes with two remedies: a share that is not identifiable, and one with an interval as long as [0, 1].
     lost = sorted({row["area"] for row in rows if row["standard_error"] is None})
     if lost:
         names = ", ".join(lost[:_MOST])

@@ -5,10 +5,9 @@ distance around the torus to the nearest cell of a cluster S. This is private fo
 grid inside the torus too. With a share w_S of the reports for each cluster and uniform truth the information is
 diagonal in Fourier modes, and
 
-    minimise    sum over modes o != 0 of W(o) / (n s(o)),    s = sum_S w_S |k_S^(o)|^2      over w >= 0, sum w = 1
+    (1)  minimise  sum over modes o != 0 of W(o) / (n s(o)),   s = sum_S w_S |k_S^(o)|^2,   over w >= 0, sum w = 1
 
-is convex, n the number of cells of the torus, W the eigenvalues of the norm. Clusters: subsets of up to six cells of
-one colour of a checkerboard five cells wide, 513 up to symmetry, then improving changes of one cell. Source: ours.
+is convex, n the number of cells of the torus, W the eigenvalues of the norm. Source: ours.
 """
 
 from __future__ import annotations
@@ -98,7 +97,7 @@ class Mixture:
 
 
 def choose_mixture(torus: Torus, eigenvalue: Vector) -> Mixture:
-    """The best mixture of the search, without light clusters; eigenvalue (n - 1,), W(o) in the order of `fftn`."""
+    """The best mixture of the search, without light clusters; eigenvalue (n - 1,), W(o) of (1) as `fftn` orders it."""
     cost = eigenvalue / math.prod(torus.shape)
     clusters = first_clusters(torus)
     spectra = np.stack([torus.spectrum(cluster) for cluster in clusters])
@@ -130,7 +129,7 @@ def choose_mixture(torus: Torus, eigenvalue: Vector) -> Mixture:
 
 
 def torus_weights(spectra: Matrix, cost: Vector) -> tuple[Vector, float]:
-    """Weights (j,) with the least sum of cost / (weights @ spectra), and that sum, by multiplicative updates."""
+    """Weights (j,) with the least sum of cost / (weights @ spectra), and that sum: (1) by multiplicative updates."""
     weights = np.full(len(spectra), 1 / len(spectra))
     for _ in range(_STEPS):
         mixed = weights @ spectra
@@ -152,6 +151,8 @@ def first_clusters(torus: Torus) -> list[Cluster]:
 def _classes(axes: int, orders: tuple[tuple[int, ...], ...]) -> tuple[Cluster, ...]:
     # Only the exchanges of axes matter here: any torus with the same ones serves.
     plain = Torus(shape=(64,) * axes, step=tuple(float(len(orders) == 1) * i + 1.0 for i in range(axes)))
+    # One colour of a checkerboard: 513 clusters up to symmetry in the plane. Both colours would give dozens of times as
+    # many.
     window = itertools.product(range(_WIDTH[axes]), repeat=axes)
     cells = [cell for cell in window if sum(cell) % 2 == 0]
     clusters = {
