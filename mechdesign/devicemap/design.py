@@ -134,6 +134,7 @@ def _initial_map(stored: MechanismFile) -> DeviceMap:
         cap=1, bound=(1 << 30, 0), source_sha256=stored.mechanism.attrs["sha256"],
         problem=stored.mechanism.attrs["problem"], program=stored.mechanism.attrs["program"],
     )  # fmt: skip
+    # The finest grain for which cap + longest edge stays below 65,535, so that 16 bits hold every distance.
     farthest = int(ROUND_CONSTANTS.widest_range) * _ONE
     grain = -(-(farthest + min(stretched.longest, farthest)) // (LARGEST - 1))
     return _lower_levels(replace(stretched, grain=grain, step=grain, cap=farthest // grain), stored)
@@ -145,6 +146,7 @@ def _quantise_levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint1
     mantissa, exponent = math.frexp(float(nats.max()) / LARGEST_LEVEL)
     unit = math.ldexp(math.ceil(math.ldexp(mantissa, _UNIT_BITS)) + 1, exponent - _UNIT_BITS)
     whole = np.floor(nats / unit)
+    # The quotient may be rounded up to an integer: the exact product decides.
     whole -= whole * unit > nats
     return unit, np.maximum(whole, 1).astype(np.uint16)
 
@@ -161,6 +163,7 @@ def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
     longer = np.flatnonzero(edges.length > wanted)
     if len(longer) == 0:
         return device_map
+    # 2^-40 less, since the quotient of doubles may be rounded up.
     share = (wanted[longer] / edges.length[longer]) * (1 - 2.0**-40)
     ends = (np.stack(np.unravel_index(end[longer], device_map.cells), axis=1) for end in (edges.tail, edges.head))
     low, high = np.sort(np.stack(list(ends)), axis=0) + device_map.margin

@@ -3,8 +3,8 @@ r"""DeviceMap: the numbers of a device map, checked, and the integers that they 
 Places are the cells of a rectangle of R x C, the last axis fastest: place p = i C + j. The n1 x n2 secrets are those
 cells that are `margin` or more cells from the border, R = n1 + 2 margin, C = n2 + 2 margin. A place has
 
-    l   level, 1 to 65,535, in `level_unit` nats per unit of length
-    s   potential, -32,768 to 32,767, in 2^-15 nats; it approximates ln S(u), up to a constant, and is 0 in the margin
+    l   level, 1 to 65,535, in `level_unit` nats per unit of length.
+    s   potential, -32,768 to 32,767, in 2^-15 nats; it approximates ln S(u), up to a constant, and is 0 in the margin.
     b   weight, 0 to 255
 
 **Edges.** Neighbours of (i, j) are (i, j) + k and (i, j) - k that lie in the rectangle, for k = (1, 0), (0, 1), (1, 1),
@@ -21,11 +21,7 @@ cells that are `margin` or more cells from the border, R = n1 + 2 margin, C = n2
 `length_scales` has A_k for k = (1, 0), (0, 1), (1, 1), (2, 1), (1, 2), in this order; with 8 neighbours three.
 (1, -1), (2, -1) and (1, -2) have the A of their mirror images. `level_unit` and h are doubles, taken exactly.
 Statement. d is at most 2^48 times the line integral of eps along the segment from centre to centre. Here eps is
-level_unit l at the centres and bilinear between them. d is below the integral by less than m < 2^21.
-Proof. Along (1, 0) eps is linear. Along (1, b) it is (1 - t)^2 l(o) + t (1 - t) (l(i + 1, j) + l(i, j + b)) + t^2 l(e),
-whose integral is 1/3, 1/6, 1/6, 1/3 of the four. Along (2, b) the first half of the segment lies in the square of
-(i, j), (i + 1, j), (i, j + b), (i + 1, j + b). The weights of these four integrate to 5/12, 1/3, 1/12, 1/6 along it.
-The second half is its mirror image. And A_k is rounded down.
+level_unit l at the centres and bilinear between them. d is below the integral by less than m < 2^21 (`_level_sums`).
 
 **The claim.** P(y|u) <= exp(d(u, u')) P(y|u') for all reports y and all secrets u, u', d the shortest-path distance of
 the edges between secrets. No edge of the claim has a cell of the margin between its ends.
@@ -48,16 +44,9 @@ secrets (factored/certificate.py). Here ln R_e <= (d - x step) 2^-48: R_e is `ex
 to whole 2^-20 nats.
 
 **A bound of S.** With `bound` = (g, k), 2^30 <= g < 2^31, 0 <= k <= 64, G(0) = g, G(a + 1) = ceil(G(a) RISE / 2^30),
-RISE = ceil(2^30 e^(1/128)) = 1,082,163,286:
+RISE = ceil(2^30 e^(1/128)) = 1,082,163,286, certified to satisfy S(u) <= Sbar(u) <= 4 S(u) for every secret:
 
     Sbar(u) = G(t div 256) (2^22 + 129 (t mod 256)) 2^k,      t = s(u) + 32,768.
-
-It follows exp(s(u) 2^-15) to within 2^-15. S(u) <= Sbar(u) <= 4 S(u) is certified secret by secret: a round of a draw
-ends with probability S / Sbar, and a map of Sbar = 2^31 S never reports.
-
-No number is large. d < 2^53, since A_k < 2^32 is required and m <= 24 * 65,535 < 2^20.6. E(q) W < 2^86, so
-S(u) < 2^118 for fewer than 2^31 places. Sbar(u) < 2^34 (2^22 + 2^15.1) 2^64 < 2^121. 3 d may exceed 2^53, but
-floor(3 d / 10) = 3 (d div 10) + floor(3 (d mod 10) / 10).
 """
 
 from __future__ import annotations
@@ -88,48 +77,56 @@ from mechdesign.problem.vocabulary import CELLS, words_for
 
 MOST_PLACES = 1 << 24
 PROMISE = "One report changes anybody's odds between two cells by a factor of at most e^d, d as claimed."
-_MOST_STEP = 1 << 54
-_MOST_ADVANCE = 1 << 32
+_STEP_LIMIT = 1 << 54
+_LENGTH_SCALE_LIMIT = 1 << 32
 _NATS = 2.0**-48
 MANTISSAS = (4096, 4277, 4467, 4664, 4871, 5087, 5312, 5547, 5793, 6049, 6317, 6597, 6889, 7194, 7512, 7845)
 RISE = 1_082_163_286  # ceil(2^30 e^(1/128))
-MAX_BOUND_RATIO = 4  # largest Sbar / S: a draw takes at most 8 rounds in the mean
+# Largest Sbar / S. A round of a draw ends with probability S / 2^n >= S / (2 Sbar): at most 8 rounds in the mean.
+# Without this limit a map with Sbar = 2^31 S would be certified, and would hardly ever report.
+MAX_BOUND_RATIO = 4
 POTENTIAL_BITS = 15  # potentials are whole multiples of 2^-15 nats
 LARGEST_LEVEL = 65_535
 STENCILS = {8: 3, 16: 5}  # kinds of steps by number of neighbours
 STEPS = ((1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2))
 _KINDS = ((1, 0), (0, 1), (1, 1), (2, 1), (1, 2))
-_SLACK = np.int64(1 << 29)  # in 2^-48 nats: 2^-19 nats, twice the unit to which the certificate rounds
+_SLACK = np.int64(1 << 29)  # in 2^-48 nats: 2^-19 nats, twice the unit to which the certificate rounds ln R_e down
 _POTENTIAL = np.int64(1 << 48 - POTENTIAL_BITS)
 Along = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 WEIGHTS = np.array([MANTISSAS[b % 16] << b // 16 for b in range(256)], np.uint32)
 
 
 def _level_sums(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[np.int64]:
-    # m of "Edges", of the step (a, b) from the columns `here`.
-    # The weights of an edge add up to 24: m is at most 24 * 65,535 < 2^21.
+    # m of "Edges", of the step (a, b) from the columns `here`; at most 24 * 65,535 < 2^20.6.
+    # Proof of the statement on d. Along (1, 0) eps is linear. Along (1, b) it is
+    #     (1 - t)^2 l(o) + t (1 - t) (l(i + 1, j) + l(i, j + b)) + t^2 l(e),
+    # whose integral is 1/3, 1/6, 1/6, 1/3 of the four. Along (2, b) the first half of the segment lies in the square of
+    # (i, j), (i + 1, j), (i, j + b), (i + 1, j + b). The weights of these four integrate to 5/12, 1/3, 1/12, 1/6 along
+    # it, and the second half is its mirror image. A_k is rounded down.
     rows = max(0, len(level) - a)
 
-    def at(i: int, j: int) -> NDArray[np.int64]:
+    def shifted(i: int, j: int) -> NDArray[np.int64]:
         return level[i : i + rows, here.start + j : here.stop + j]
 
-    ends, side = at(0, 0) + at(a, b), 1 if b > 0 else -1
+    ends, side = shifted(0, 0) + shifted(a, b), 1 if b > 0 else -1
     if a == 0 or b == 0:
         return 12 * ends
     if a == abs(b):
-        return 8 * ends + 4 * (at(1, 0) + at(0, b))
+        return 8 * ends + 4 * (shifted(1, 0) + shifted(0, b))
     if a == 2:
-        return 5 * ends + 6 * (at(1, 0) + at(1, b)) + at(0, b) + at(2, 0)
-    return 5 * ends + 6 * (at(0, side) + at(1, side)) + at(1, 0) + at(0, b)
+        return 5 * ends + 6 * (shifted(1, 0) + shifted(1, b)) + shifted(0, b) + shifted(2, 0)
+    return 5 * ends + 6 * (shifted(0, side) + shifted(1, side)) + shifted(1, 0) + shifted(0, b)
 
 
 def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
     """Sbar (n,) of potentials (n,)."""
+    # Sbar follows exp(s 2^-15) to within a relative 2^-15: G in steps of 1/128 nat, and a line inside a step.
     table = [bound[0]]
     while len(table) < 256:
         table.append(-(-table[-1] * RISE >> 30))
     coarse = np.array(table, np.uint64)
-    # Products in 64 bits: G < 2^34 and the linear part below 2^23. The shift by k is left to Python's integers.
+    # Products in 64 bits: G(255) < 2^31 e^2 < 2^34, and the linear part is below 2^23. The shift by k <= 64 needs up to
+    # 121 bits, so it is left to Python's integers.
     shifted = (potential.astype(np.int64) + (1 << 15)).astype(np.uint64)
     fine = np.uint64(1 << 22) + np.uint64(129) * (shifted & np.uint64(255))
     return [int(value) << bound[1] for value in (coarse[shifted >> np.uint64(8)] * fine).tolist()]
@@ -156,7 +153,7 @@ class DeviceMap(FrozenRecord):
     bound : (g, k)
         Of the row sums.
     source_sha256, problem, program : str
-        Checksum of the design, and its names.
+        Checksum of the design; the names of its problem and program.
 
     Examples
     --------
@@ -189,14 +186,14 @@ class DeviceMap(FrozenRecord):
     program: str
 
     def __post_init__(self) -> None:
-        least, doublings = self.bound
+        mantissa, doublings = self.bound
         _check_range("cells", min(self.cells), 2, MOST_PLACES)
         _check_range("margin", self.margin, 0, MOST_PLACES)
         _check_range("cells", math.prod(self.shape), 4, MOST_PLACES)
-        _check_range("grain", self.grain, 1, _MOST_STEP - 1)
-        _check_range("step", self.step, 1, _MOST_STEP - 1)
+        _check_range("grain", self.grain, 1, _STEP_LIMIT - 1)
+        _check_range("step", self.step, 1, _STEP_LIMIT - 1)
         _check_range("cap", self.cap, 1, LARGEST - 1)
-        _check_range("bound", least, 1 << 30, (1 << 31) - 1)
+        _check_range("bound", mantissa, 1 << 30, (1 << 31) - 1)
         _check_range("bound", doublings, 0, 64)
         if words_for("grid", self.unit, 2) is not CELLS:
             raise file_error(
@@ -216,7 +213,7 @@ class DeviceMap(FrozenRecord):
         if not (0 < self.level_unit < math.inf and all(0 < side < math.inf for side in self.cell)):
             raise file_error("must be positive and finite", "level_unit", self.level_unit, "levels and sides of cells")
         for value in self.length_scales:
-            _check_range("length_scales", value, 1, _MOST_ADVANCE - 1)
+            _check_range("length_scales", value, 1, _LENGTH_SCALE_LIMIT - 1)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -268,15 +265,16 @@ class DeviceMap(FrozenRecord):
     def units(self, edges: Along) -> NDArray[np.uint16]:
         (origin, end, length), inside, potential = edges, self.inside.ravel(), self.potential.ravel()
         apart = np.abs(potential[origin].astype(np.int64) - potential[end])
-        # floor(3 d / 10) without 3 d, which exceeds the 2^53 of readers in doubles.
-        least = 3 * (length // 10) + 3 * (length % 10) // 10
-        between = np.maximum(length - _SLACK - _POTENTIAL * apart, least)
+        # d < 2^53, as A_k < 2^32 and m < 2^20.6, is exact in readers with doubles; 3 d is not. Hence floor(3 d / 10)
+        # from quotient and remainder.
+        shortest = 3 * (length // 10) + 3 * (length % 10) // 10
+        between = np.maximum(length - _SLACK - _POTENTIAL * apart, shortest)
         nats = np.where(inside[origin] & inside[end], between, length)
         return np.clip(nats // self.grain, 1, self.cap).astype(np.uint16)
 
     @cached_property
     def edges(self) -> Edges:
-        # Lengths in nats are exact as doubles, since d < 2^53.
+        # The claim: edges between secrets alone. Lengths in nats are exact as doubles, since d < 2^53.
         secret = np.full(math.prod(self.shape), -1, np.int64)
         secret[self.inner] = np.arange(self.secrets)
         parts = []
@@ -347,15 +345,15 @@ class DeviceMap(FrozenRecord):
         return {"secrets": self.secrets, "margin": self.margin, "claim": self.claim}
 
 
-def _check_range(name: str, value: int, least: int, most: int) -> None:
-    if not least <= value <= most:
-        raise file_error("is out of range", name, value, f"an integer from {least} to {most}")
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    if not low <= value <= high:
+        raise file_error("is out of range", name, value, f"an integer from {low} to {high}")
 
 
 def least_bound(potential: NDArray[np.int16], row_sums: list[int]) -> tuple[int, int]:
     """A `bound` (g, k) with S(u) <= Sbar(u) for potentials (n,) and sums of n secrets, the least to 2^-20 of it."""
     # Sbar grows with g at least as fast as g itself but for 255 roundings up, together less than 2^-21 of it.
-    least = max(s * (1 << 30) // b for s, b in zip(row_sums, bounds((1 << 30, 0), potential), strict=True))
-    wanted = max(least + (least >> 21) + 2, 1 << 30)
+    ratio = max(s * (1 << 30) // b for s, b in zip(row_sums, bounds((1 << 30, 0), potential), strict=True))
+    wanted = max(ratio + (ratio >> 21) + 2, 1 << 30)
     shift = (wanted + (wanted >> 30)).bit_length() - 31  # so that rounding up stays below 2^31
     return -(-wanted >> shift), shift

@@ -26,9 +26,6 @@ floor W(p) of them go to every place p, in the order of its number. So t belongs
 The report is the cell of that place (device_map.py).
 Statement. If S(u) <= Sbar(u), every place is drawn with probability E(q(u, p)) W(p) / S(u), exactly, from independent
 uniform bytes; a round of 1 to 3 ends with probability S(u) / 2^n, and one that passed 2 with S(u) / Sbar(u).
-Proof. t is uniform on the 2^n > Sbar(u) integers below 2^n. Those below S(u) pass 2 and are dealt out as above,
-a_i + floor W(p_i) = E(q(u, p_i)) W(p_i) of them to a place of the ball, floor W(p) = E(q(u, p)) W(p) to any other,
-since q(u, p) = cap there. All others lead back to 1, where new bytes are independent of old ones.
 
 The number of settled places depends on the distance of the report from the secret, and so does the time of a draw: a
 device answers at a fixed time.
@@ -93,10 +90,10 @@ class Drawing:
         """Places in their order, with their intervals. Cost: 0.4 microseconds a place."""
         device_map = self.device_map
         window = self._room.window_of(device_map.inner[[secret]])
-        near, distance = window.places.astype(np.int64), window.field[:, 0]
+        unordered, distance = window.places.astype(np.int64), window.field[:, 0]
         # A window comes in another order: (distance, number) is the order that every reader shares.
-        order = np.lexsort((near, distance))
-        places = near[order]
+        order = np.lexsort((unordered, distance))
+        places = unordered[order]
         kernel, floor = self._kernel, self._kernel[device_map.cap]
         weights = WEIGHTS[device_map.weight.ravel()[places]].tolist()
         masses = ((kernel[q] - floor) * w for q, w in zip(distance[order].tolist(), weights, strict=True))
@@ -110,8 +107,10 @@ class Drawing:
         if not order.total <= bound <= MAX_BOUND_RATIO * order.total:
             message, remedy = "must be between 1 and 4 times the row sum", "use a map that `verify` certifies"
             raise VerificationError(message, field="bound", value=f"{bound / order.total:.6g}", remedy=remedy)
-        # Steps 1 to 3. A number t in [S, Sbar) leads back to step 1, as one of at least Sbar does: one comparison with
-        # S serves for both, and uses the same bytes.
+        # Steps 1 to 3. Proof of the statement: t is uniform on the 2^n > Sbar(u) integers below 2^n. Those below S(u)
+        # pass step 2 and are dealt out: a_i + floor W(p_i) = E(q(u, p_i)) W(p_i) of them to a place of the ball, and
+        # floor W(p) = E(q(u, p)) W(p) to any other, as q(u, p) = cap there. All others lead back to step 1, where new
+        # bytes are independent of old ones. So one comparison with S serves for steps 2 and 3, and uses the same bytes.
         dropped = 8 * ROUND_BYTES - bound.bit_length()
         places: list[int] = []
         while len(places) < size:
@@ -166,10 +165,10 @@ class MapSampler(FrozenRecord, Drawing):
     def sample(
         self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
     ) -> xr.DataArray:
-        """Reports (secret b, draw size), drawn independently and each with exactly its probability.
+        """Reports (secret b, draw size) of secrets (b,), or of positions `at`, (b, 2) or (2,), in the unit of the map.
 
-        For secrets (b,), or for the cells of positions `at`, (b, 2) or (2,) in the unit of the map. `rng`, a seed or a
-        NumPy generator, is for simulations only; the attribute bits says so.
+        Drawn independently, each with exactly its probability. `rng`, a seed or a NumPy generator, is for simulations
+        only; the attribute bits says so.
         """
         check_whole(size, "size")
         numbers, (bits, name) = self._secret_numbers(secrets, at), source(rng)
@@ -188,6 +187,7 @@ class MapSampler(FrozenRecord, Drawing):
                 "pass either secrets or at, not both", field="at", value=at, remedy="pass secrets, or positions at"
             )
         if at is not None:
-            return np.array([place_at(self.domain, each) for each in as_positions(self.domain, at).tolist()])
+            positions = as_positions(self.domain, at).tolist()
+            return np.array([place_at(self.domain, position) for position in positions])
         assert secrets is not None
         return check_secrets(secrets, self.device_map.secrets)

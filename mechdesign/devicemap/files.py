@@ -77,9 +77,10 @@ def unpack(content: bytes) -> DeviceMap:
     if header.keys() != follows.keys():
         raise file_error("has missing or unexpected keys", "header", f"{[*header]!s:.80}", f"{[*follows]!s}")
     for name in follows:
-        stated, right = (json.dumps(each[name], sort_keys=True) for each in (header, follows))
-        if stated != right:
-            raise file_error("does not match the numbers of the map", name, f"{stated:.80}", f"{right:.80}")
+        # As text: 1, 1.0 and true are equal in Python, but not in a file.
+        stated, expected = (json.dumps(fields[name], sort_keys=True) for fields in (header, follows))
+        if stated != expected:
+            raise file_error("does not match the numbers of the map", name, f"{stated:.80}", f"{expected:.80}")
     return device_map
 
 
@@ -117,8 +118,9 @@ def load_device_map(path: str | Path) -> DeviceMap:
         open_regular(path, field="file", remedy="give the path of a device map") as stream,
         within_memory("file", path),
     ):
-        most = MOST_HEADER + 2 * _PLACE_BYTES * MOST_PLACES
-        return unpack(read_bytes(stream, Path(path), field="file", limit=most, expansion=2))
+        # Incompressible arrays grow a little by zlib: twice their size is more than any file has.
+        limit = MOST_HEADER + 2 * _PLACE_BYTES * MOST_PLACES
+        return unpack(read_bytes(stream, Path(path), field="file", limit=limit, expansion=2))
 
 
 def _layout(header: dict[str, Any]) -> Layout:

@@ -11,7 +11,7 @@
  *   uint32_t report;
  *   region_draw(&region, cell, random_bytes, 0, &report);  one report of a cell
  *
- * Every function returns REGION_GOOD or an error code; region_message(code) says what is wrong and the remedy. The map
+ * Every function returns REGION_GOOD or an error code; region_message(code) names the fault and the remedy. The map
  * must stay in memory; an arena serves one draw at a time. random_bytes(context, bytes, count) fills `bytes` from a
  * cryptographic generator and returns 0.
  *
@@ -31,8 +31,8 @@
  * (distance, number). Each takes (E(q) - E(cap)) W of the integers below S; then every place takes E(cap) W of them, in
  * the order of numbers.                                                                                            (1)
  *
- * A report costs once what the claim says. The time of a draw reveals how far the report lies from the cell: release
- * the report at a fixed time after the request, one that hardly any draw exceeds. The cell and every intermediate
+ * A report costs the claim once. The time of a draw reveals how far the report lies from the cell: release the report
+ * at a fixed time after the request, one that hardly any draw exceeds. The cell and every intermediate
  * number must stay on the device. Memory: the map, and
  *
  *     10 R C + 8 (cap + 1) + 8 R bytes, each part rounded up to a multiple of 8.
@@ -99,7 +99,8 @@ struct region_wide {
   uint64_t high, low;
 };
 
-/* By halves of 32 bits: (2^32 - 1)^2 + 2^32 - 1 < 2^64, so that no partial sum wraps. */
+/* By halves of 32 bits: a product of two and one half more is at most (2^32 - 1)^2 + 2^32 - 1 < 2^64, so that neither
+ * `middle` nor `other` wraps. */
 static struct region_wide region_product(uint64_t a, uint64_t b) {
   const uint64_t half = 0xffffffffu;
   uint64_t low = (a & half) * (b & half), middle = (a >> 32) * (b & half) + (low >> 32);
@@ -114,6 +115,7 @@ static int region_is_below(struct region_wide a, struct region_wide b) {
   return a.high < b.high || (a.high == b.high && a.low < b.low);
 }
 
+/* a - b for a >= b, with the borrow of the low words. */
 static struct region_wide region_difference(struct region_wide a, struct region_wide b) {
   struct region_wide rest;
   rest.high = a.high - b.high - (a.low < b.low);
@@ -121,6 +123,7 @@ static struct region_wide region_difference(struct region_wide a, struct region_
   return rest;
 }
 
+/* No carry leaves the high words: sums here are at most 4 S < 2^120. */
 static struct region_wide region_sum(struct region_wide a, struct region_wide b) {
   struct region_wide sum;
   sum.low = a.low + b.low;
@@ -184,6 +187,7 @@ static void region_sha256(const unsigned char *bytes, size_t count, unsigned cha
   size_t whole = count / 64 * 64, at, last = count - whole < 56 ? 64 : 128;
   for (at = 0; at < whole; at += 64) region_block(hash, bytes + at);
   for (at = whole; at < count; at++) tail[at - whole] = bytes[at];
+  /* Padding: a bit 1, zeros, and the length in bits, most significant byte first, at the end of a block. */
   tail[count - whole] = 0x80;
   for (at = 0; at < 8; at++) tail[last - 1 - at] = (unsigned char)((uint64_t)count * 8 >> 8 * at);
   for (at = 0; at < last; at += 64) region_block(hash, tail + at);
@@ -205,6 +209,7 @@ static int region_read_numbers(struct region *region, const unsigned char *map, 
   for (i = 0; i + 1 < sizeof kind; i++)
     if (map[REGION_BEFORE + i] != (unsigned char)kind[i]) return REGION_OTHER;
   room = (size_t)region_number(map + 12, 4);
+  /* Compared as size - room: the sum of a length from the file with constants could wrap where size_t has 32 bits. */
   if (room > size || size - room < REGION_BEFORE + REGION_NUMBERS + REGION_SEAL) return REGION_SHORT;
   region->numbers = map + REGION_BEFORE + room;
   for (i = 0; i < 15; i++) number[i] = region_number(region->numbers + 8 * i, 8);
@@ -215,6 +220,7 @@ static int region_read_numbers(struct region *region, const unsigned char *map, 
   rows = number[0] + 2 * number[2], columns = number[1] + 2 * number[2];
   if (rows > REGION_MOST_PLACES || columns > REGION_MOST_PLACES || rows * columns > REGION_MOST_PLACES)
     return REGION_PLACES;
+  /* cap < 65,535, which marks unseen places; 2^61 <= ratio < 2^62, as region_open needs. */
   if (number[4] < 1 || number[4] > 65534 || number[5] > 61 || number[9] >> 61 != 1) return REGION_KERNEL;
   if (number[6] >> 30 != 1 || number[7] > 64) return REGION_BOUND;
   if ((number[3] != 8 && number[3] != 16) || number[8] < 1 || number[8] >> 54 != 0) return REGION_LENGTHS;
@@ -222,6 +228,7 @@ static int region_read_numbers(struct region *region, const unsigned char *map, 
     uint64_t scale = number[10 + i];
     if (i < (number[3] == 8 ? 3u : 5u) ? scale < 1 || scale >> 32 != 0 : scale != 0) return REGION_LENGTHS;
   }
+  /* Everything below fits 32 bits by the checks above. */
   region->cells[0] = (uint32_t)number[0], region->cells[1] = (uint32_t)number[1];
   region->margin = (uint32_t)number[2];
   region->edges = (uint32_t)number[3] / 2;
@@ -309,8 +316,8 @@ int region_open(struct region *region, const void *map, size_t size, void *arena
   }
   shift = (uint32_t)region_number(region->numbers + 40, 8);
   ratio = region_number(region->numbers + 72, 8);
-  /* E(t + 1) = ceil(E(t) 2^shift / ratio) by long division, a binary digit at a time: the rest stays below the ratio,
-   * which is below 2^62, so that twice the rest does not wrap. */
+  /* E(t + 1) = ceil(E(t) 2^shift / ratio) by long division, a binary digit at a time. E(t) <= 2^58 is below the ratio,
+   * the rest stays below it, and it is below 2^62: twice the rest does not wrap. */
   region->kernel[0] = (uint64_t)1 << 58;
   for (t = 0; t < region->cap; t++) {
     uint64_t rest = region->kernel[t], quotient = 0;
@@ -321,7 +328,8 @@ int region_open(struct region *region, const void *map, size_t size, void *arena
     }
     region->kernel[t + 1] = quotient + (rest > 0);
   }
-  /* g < 2^31 grows by e^(254/128) at most before the last product, which is below 2^63.9. */
+  /* G(254) < 2^31 e^(254/128) < 2^33.87, but for roundings up, and the factor is below 2^30.02: the last product is below
+   * 2^63.9. */
   for (t = 0; t < 255; t++) region->bound[t + 1] = (region->bound[t] * 1082163286u + (1u << 30) - 1) >> 30;
   region_edges(region, region->numbers + 80);
   return REGION_GOOD;
@@ -340,14 +348,16 @@ static uint64_t region_units(const struct region *region, uint32_t o, const stru
     size_t at = (uint32_t)(o + edge->at[i]);
     if (edge->times[i / 2]) levels += edge->times[i / 2] * (uint32_t)region_number(region->level + 2 * at, 2);
   }
-  c = d = edge->scale * levels; /* below 2^32 times 2^21 */
+  c = d = edge->scale * levels; /* A_k m < 2^32 times 2^20.6 */
   if (!in_margin) {
     /* With the sign bit flipped, two's complement compares as unsigned. */
     uint32_t one = (uint32_t)region_number(region->potential + 2 * (size_t)o, 2) ^ 0x8000u;
     size_t end = (uint32_t)(o + edge->at[1]);
     uint32_t two = (uint32_t)region_number(region->potential + 2 * end, 2) ^ 0x8000u;
+    /* 2^29 for the rounding of the certificate, 2^33 for a unit of the potential, both in 2^-48 nats: below 2^50. */
     apart = ((uint64_t)1 << 29) + ((uint64_t)(one < two ? two - one : one - two) << 33);
     least = d / 10 * 3 + d % 10 * 3 / 10; /* floor(3 d / 10), as readers in doubles compute it, which cannot hold 3 d */
+    /* Unsigned: d - apart is formed only where it does not wrap. */
     c = d > apart && d - apart > least ? d - apart : least;
   }
   c /= region->grain;
@@ -370,6 +380,7 @@ static void region_sift_up(struct region *region, uint32_t slot, uint32_t place)
   region->slot[place] = slot;
 }
 
+/* Offer a place at a distance. Places at the cap or beyond stay unseen: all of them have the mass E(cap) W. */
 static void region_reach(struct region *region, uint32_t place, uint64_t distance) {
   if (distance >= region->cap || distance >= region->distance[place]) return;
   if (region->distance[place] == 0xffff) region->slot[place] = region->waiting++;
@@ -420,12 +431,13 @@ static void region_relax_edges(struct region *region, uint32_t place) {
   }
 }
 
-/* The place that the number t belongs to by (1), or the number of places if t >= S; then sum is S. */
+/* The place to which (1) deals the number t, or the number of places if t >= S; only then sum is S. */
 static uint32_t region_place(struct region *region, uint32_t source, struct region_wide t, struct region_wide *sum) {
   uint64_t floor = region->kernel[region->cap], before = 0;
   uint32_t row = 0, place, places = region->rows * region->columns;
   *sum = region_product(floor, region->above[region->rows - 1]);
   region_reach(region, source, 0);
+  /* Masses are subtracted from t in turn: t below the next mass belongs to that place, and the search ends there. */
   while (region->waiting > 0) {
     struct region_wide mass;
     place = region_take_next(region);
@@ -453,21 +465,24 @@ int region_draw(struct region *region, uint32_t cell, region_random random_bytes
   uint64_t level, rest;
   if (cell >= region->cells[0] * region->cells[1]) return REGION_CELL;
   source = (cell / region->cells[1] + region->margin) * region->columns + cell % region->cells[1] + region->margin;
+  /* Sbar: the potential plus 32,768, whose upper byte selects G and whose lower byte the point on the line. Below
+   * 2^34 times 2^23, shifted by at most 64. */
   level = region_number(region->potential + 2 * (size_t)source, 2) ^ 0x8000u;
   bound = region_shift_left(region->bound[level / 256] * (((uint64_t)1 << 22) + 129 * (level % 256)), region->bound_shift);
   for (rest = bound.high > 0 ? bound.high : bound.low, digits = bound.high > 0 ? 64 : 0; rest > 0; rest >>= 1) digits++;
-  /* Rejection: new bytes until t < S. The bound Sbar >= S serves to reject before any place is settled. */
+  /* Steps 1 to 3 of draw.py: new bytes until t < S. Sbar >= S rejects most others before any place is settled. */
   while (place == places) {
     unsigned char bytes[16];
     uint32_t off = 128 - digits;
     if (random_bytes(context, bytes, sizeof bytes) != 0) return REGION_RANDOM;
     t.low = region_number(bytes, 8), t.high = region_number(bytes + 8, 8);
+    /* t = z div 2^off. Sbar has 53 to 121 digits, so 7 <= off <= 75 and no shift below reaches 64. */
     if (off >= 64) t.low = t.high >> (off - 64), t.high = 0;
     else t.low = t.low >> off | t.high << (64 - off), t.high >>= off;
     if (!region_is_below(t, bound)) continue;
     place = region_place(region, source, t, &sum);
     region_reset(region);
-    /* 4 S < Sbar: draws from this map might never end. sum is S here, as the second part was passed over. */
+    /* 4 S < Sbar: draws from this map might hardly ever end. sum is S where no place was found. */
     sum = region_sum(sum, sum);
     if (place == places && region_is_below(region_sum(sum, sum), bound)) return REGION_LOOSE;
   }

@@ -48,7 +48,8 @@ def check_device_map(
 
 
 def map_protection(device_map: DeviceMap) -> Protection:
-    """The protection of the cells of a map, by the claimed distance of cells that touch."""
+    """The protection of the cells of a map, by the claimed distance between neighbouring cells."""
+    # Two people however close may stand in cells that touch, so the distance 0 asks for the steps to neighbours.
     domain = device_map.domain
     steps, _ = displacements_within(domain, Fraction(0), Fraction(1))
     factor, subject = factor_of(path_length_bound(device_map.edges, domain, steps)), subject_of(domain)

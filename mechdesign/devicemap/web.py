@@ -45,6 +45,7 @@ def map_page(device_map: DeviceMap, _: object, on_progress: Callable[[Progress],
     """The page of a device map, verified first."""
     checked, content, arrays = require_certified(device_map, on_progress=on_progress), pack(device_map), Arrays()
     place, facts = arrays.place(np.frombuffer(content, np.uint8)), _facts(device_map, checked, content)
+    # The page proves the claim from the bytes of the file, so it gets these and not arrays of the map.
     contents = {
         "kind": "region",
         "attrs": {},
@@ -72,9 +73,9 @@ def _levels(device_map: DeviceMap) -> Any:
 def _first(device_map: DeviceMap) -> int:
     level = device_map.level[device_map.inside].reshape(device_map.cells)
     i, j = np.nonzero(level == level.max())
-    away = (i - device_map.cells[0] / 2) ** 2 + (j - device_map.cells[1] / 2) ** 2
-    at = int(np.argmin(away))
-    return int(i[at]) * device_map.cells[1] + int(j[at])
+    squared_distance = (i - device_map.cells[0] / 2) ** 2 + (j - device_map.cells[1] / 2) ** 2
+    nearest = int(np.argmin(squared_distance))
+    return int(i[nearest]) * device_map.cells[1] + int(j[nearest])
 
 
 def _facts(device_map: DeviceMap, checked: Verification, content: bytes) -> dict[str, Any]:
@@ -120,12 +121,14 @@ def plain_file(device_map: DeviceMap) -> bytes:
     numbers = [*header["cells"], *(header[name] for name in ("margin", "stencil", "cap", "shift"))]
     numbers += [*header["bound"], header["grain"], int(header["ratio"]), *header["length_scales"]]
     numbers += [0] * (_NUMBERS - len(numbers))
+    # Places come last and uncompressed, so that a device reads them at fixed offsets where the file lies in memory.
     arrays = {name: getattr(device_map, name) for name in ("level", "potential", "weight")}
     return pack_container("device", {}, {"numbers": np.array(numbers, np.uint64), **arrays}, plain=True)
 
 
 def arena_bytes(device_map: DeviceMap) -> int:
     """Bytes of working memory that sample_region.c needs for this map."""
+    # As `region_room` of sample_region.c counts: kernel and sums of rows, then heap, slots and distances of places.
     rows, columns = device_map.shape
     return 8 * (device_map.cap + 1 + rows) + sum(-(-width * rows * columns // 8) * 8 for width in (4, 4, 2))
 
