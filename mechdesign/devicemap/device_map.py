@@ -138,20 +138,16 @@ class DeviceMap(FrozenRecord):
 
     Attributes
     ----------
-    cells : (n1, n2)
-        The secrets along either axis; `margin`, an int, cells around them.
+    cells, margin : (n1, n2) and int
+        The secrets along either axis; the cells around them.
     cell, origin, unit, plane
         Sides of a cell and low corner in a unit of length; where on Earth.
-    stencil : {8, 16}
-        Neighbours.
-    level_unit : float
-        Nats per unit of one level.
+    stencil, level_unit : {8, 16} and float
+        Neighbours; nats per unit of length of one level.
     level, potential, weight : (R, C) int arrays
         Privacy level, log row sum and weight of every cell.
-    grain, step, cap : int
-        In 2^-48 nats; steps beyond which distances are equal.
-    bound : (g, k)
-        Of the row sums.
+    grain, step, cap, bound : int, and (g, k)
+        In 2^-48 nats; steps beyond which distances are equal; of the row sums.
     source_sha256, problem, program : str
         Checksum of the design; the names of its problem and program.
 

@@ -1,9 +1,8 @@
 r"""Draw reports from a device map: the same place from the same random bytes, in every reader of the map.
 
 **The order of places.** Seen from a secret u, the places with q(u, p) < cap are put in order of (q(u, p), p): nearer
-ones first, among equally near ones the lower number first. Call them p_1, p_2, ..., p_B; p_1 = u. Since no edge has
-fewer than 1 unit, the places at distance t are known once those below t are settled. A search in buckets of one unit,
-each sorted by number, or a heap of (q, p), meets them in this order. It can stop after any of them.
+ones first, among equally near ones the lower number first. Call them p_1, p_2, ..., p_B; p_1 = u. No edge has fewer
+than 1 unit. So a search in buckets of one unit, each sorted by number, or a heap of (q, p), meets them in this order.
 
 **The intervals.** With E, W, S of device_map.py, T the sum of W over all places, and floor = E(cap):
 
@@ -23,9 +22,8 @@ floor W(p) of them go to every place p, in the order of its number. So t belongs
        Then, if t < S(u), the place is found in the second part. Else, if Sbar(u) > 4 S(u), nothing is drawn from this
        map, now or later. Else go to 1.
 
-The report is the cell of that place (device_map.py).
-Statement. If S(u) <= Sbar(u), every place is drawn with probability E(q(u, p)) W(p) / S(u), exactly, from independent
-uniform bytes; a round of 1 to 3 ends with probability S(u) / 2^n, and one that passed 2 with S(u) / Sbar(u).
+The report is the cell of that place (device_map.py). If S(u) <= Sbar(u), every place is drawn with probability
+E(q(u, p)) W(p) / S(u), exactly, from independent uniform bytes (`Drawing.places`).
 
 The number of settled places depends on the distance of the report from the secret, and so does the time of a draw: a
 device answers at a fixed time.

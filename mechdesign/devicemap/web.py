@@ -1,13 +1,9 @@
 """The page of a device map, and the folder of files for devices.
 
-The page holds the file and its facts. To the names of web/contents.py it adds `first` and `levels_per`. The page proves
-the cell `first` before the others: of those of the highest level, the nearest to the middle. `levels_per` is the unit
-of length of printed levels.
-
-The folder holds region.map, for devices without zlib and JSON; sample_region.c draws from it in place. It is a plain
-container (mechanism/container.py) of the kind "device". The first array is numbers (u8): n1, n2, margin, stencil, cap,
-shift, g, k, grain, ratio, five length scales. The last two scales are 0 with 8 neighbours. Then come level (u2),
-potential (i2) and weight (u1) of R x C places, as in device_map.py.
+The page holds the file and its facts. The folder holds region.map, for devices without zlib and JSON; sample_region.c
+draws from it in place. It is a plain container (mechanism/container.py) of the kind "device". The first array is numbers
+(u8): n1, n2, margin, stencil, cap, shift, g, k, grain, ratio, five length scales. The last two scales are 0 with 8
+neighbours. Then come level (u2), potential (i2) and weight (u1) of R x C places, as in device_map.py.
 """
 
 from __future__ import annotations
@@ -45,7 +41,9 @@ def map_page(device_map: DeviceMap, _: object, on_progress: Callable[[Progress],
     """The page of a device map, verified first."""
     checked, content, arrays = require_certified(device_map, on_progress=on_progress), pack(device_map), Arrays()
     place, facts = arrays.place(np.frombuffer(content, np.uint8)), _facts(device_map, checked, content)
-    # The page proves the claim from the bytes of the file, so it gets these and not arrays of the map.
+    # The page proves the claim from the bytes of the file, so it gets these and not arrays of the map. To the names of
+    # web/contents.py it adds `first`, the cell that it proves before the others, and `levels_per`, the length to which
+    # printed levels belong.
     contents = {
         "kind": "region",
         "attrs": {},
@@ -71,6 +69,7 @@ def _levels(device_map: DeviceMap) -> Any:
 
 
 def _first(device_map: DeviceMap) -> int:
+    # Of the cells of the highest level, the nearest to the middle.
     level = device_map.level[device_map.inside].reshape(device_map.cells)
     i, j = np.nonzero(level == level.max())
     squared_distance = (i - device_map.cells[0] / 2) ** 2 + (j - device_map.cells[1] / 2) ** 2

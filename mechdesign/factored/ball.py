@@ -27,7 +27,7 @@ from mechdesign.solvers.cone.pricing import sparse_graph
 from mechdesign.solvers.cone.tree_simplex import ConeGraph
 
 _ULP = 2.0**-52
-_TINY = 1e-290  # below every normal number that is rounded here
+_TINY = 1e-290  # more than a product loses by underflow, and far less than a cost: these are 0 or above 1e-280
 _COST = 1 - 2.0**-48  # a few sums, products and a root are right to 2^-50 of a cost: this rounds it down
 
 

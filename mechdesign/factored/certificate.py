@@ -21,9 +21,6 @@ P(k|v) <= e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply alon
 
 All comparisons are between integers, R_e rounded down (mechanism/certificate.py). Distances are not stored: they are
 the fixed point of the edges, and the proof holds for any places and offsets.
-No compiled loop leaves its arrays. The schema of a file has every type, shape and place number checked
-(mechanism/schema.py). `first` rises from 0 and stays below the number of generators. No distance wraps:
-f_v + min(q(v, u), F - f_v) is at most F <= 65,535.
 """
 
 from __future__ import annotations
@@ -47,8 +44,10 @@ WEIGHT_BITS = 28  # weights lie in [1, 2^28]
 _HALF = 29  # E is split into two halves of 29 bits, so that products with weights fit 64-bit sums
 _SPARE_BITS = 28  # ln R_e is rounded down to a multiple of 2^-20 nats, so that few exponentials are needed
 _AT_ONCE = 1 << 16  # edges whose numbers are Python's at a time
-_LONGEST = 1 << 13  # nats: longer edges are vacuous
-_REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: E stays above 0 up to the cap
+# Nats at which lengths are cut. No log-ratio of a mechanism here reaches this: |ln S(u) - ln S(v)| < 82, and j_e step <
+# 41.
+_LONGEST = 1 << 13
+_REACH = int(KERNEL_BITS * 0.69 * 2**STEP_BITS)  # of step cap, under 2^54: as 0.69 < ln 2, 2^58 e^{-step cap} > 1
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,8 +55,11 @@ class Factors:
     """The integers of a factored mechanism over k places with c columns."""
 
     # No product wraps. step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap: step times units is
-    # below 2^54 too. Lengths are cut at 2^13 nats, which is 2^61 in units of 2^-48. E(q_k(u)) W(k) is below 2^87 and
-    # there are fewer than 2^31 columns: S(u) is below 2^118, and is added in parts (`_row_sums`).
+    # below 2^54 too. Lengths are cut at 2^13 nats, which is 2^61 in units of 2^-48. E(q_k(u)) W(k) is at most 2^86 and
+    # there are fewer than 2^31 columns: S(u) is below 2^117, and is added in parts (`_row_sums`).
+    # No compiled loop leaves its arrays: the schema of a file has every type, shape and place number checked
+    # (mechanism/schema.py), `first` rises from 0 and stays below the number of generators, and no distance exceeds the
+    # cap, so that it is an index of `kernel`.
     metric: IntegerMetric
     step: int  # in 2^-48 nats
     weight: NDArray[np.uint32]  # (c,) in [1, 2^28]
@@ -150,8 +152,9 @@ class Factors:
             part = np.flatnonzero(slack[first : first + _AT_ONCE] >= 0) + first
             for u, v, e in zip(*(a[part].tolist() for a in (edges.tail, edges.head, place)), strict=True):
                 (ratio, shift), a, b = factors[e], row_sums[u], row_sums[v]
-                left, right = max(shift, 0), ratio << max(-shift, 0)  # a bound of 2^62 or more has a negative shift
-                bad += (a << left > right * b) + (b << left > right * a)
+                # R_e = ratio / 2^shift; a bound of 2^62 or more has a negative shift.
+                denominator_bits, numerator = max(shift, 0), ratio << max(-shift, 0)
+                bad += (a << denominator_bits > numerator * b) + (b << denominator_bits > numerator * a)
         return bad
 
     def slack(self, edges: Edges) -> NDArray[np.int64]:
@@ -162,9 +165,13 @@ class Factors:
         return np.where(units < 0, np.int64(-1), length - self.step * units)
 
     def claim_utilisation(self, edges: Edges, row_sum: NDArray[np.float64], slack: float = 0.0) -> NDArray[np.float64]:
-        """(j_e step + |ln S(u) - ln S(v)| + slack) / d_e (e,), of row sums (n,) up to a factor."""
-        # Its maximum bounds every log-ratio over length. At 1 or less with the slack of rounds.py, (2) will hold in
-        # integers.
+        """(j_e step + |ln S(u) - ln S(v)| + slack) / d_e (e,) in floating point, of row sums (n,) up to a factor."""
+        # In exact arithmetic its maximum bounds every log-ratio over length. The logarithms of sums below 2^117,
+        # rounded to doubles, make it wrong by less than 2^-44 nats / d_e; so it guides searches and is printed, but
+        # proves nothing. At 1 or less with a slack of 2^-19 (2) holds in integers for the same row sums, if the metric
+        # has every edge: |ln S(u) - ln S(v)| is then at most d_e - j_e step - 2^-19 + 2^-44. `breaches` rounds d_e -
+        # j_e step down by less than 2^-48 and then 2^-20, and e to its power by a relative 2^-60: together less than
+        # 2^-19 - 2^-44.
         logarithm = np.log(row_sum)
         spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
         return np.asarray((self.nats_per_unit * self.units_of(edges) + spent + slack) / edges.length)

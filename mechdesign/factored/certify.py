@@ -1,8 +1,6 @@
 """Shorten the step of factors until the integers satisfy the certificate.
 
 kappa is the largest log-ratio over claimed length. While it exceeds 1 the step is divided by it, and by a little more.
-The edges nearest to their claim are tried alone before all rows are summed. At 0.49 of the step, which is 1/2 less the
-rounding, the certificate holds for any weights: row sums then differ by no more than the distances do.
 """
 
 from __future__ import annotations
@@ -31,7 +29,8 @@ Pass = Callable[[LossData], Arrays]  # `row_block` of all rows
 class StepSearch:
     """How the factor of the step is found: all guesses that cost time, not accuracy."""
 
-    least_factor: float = 0.49  # of the step, at which any weights certify
+    # 1/2 of the step less the rounding: any weights certify there, as row sums differ by no more than the distances do.
+    least_factor: float = 0.49
     shrink: float = 1e-6  # relative: by which a factor falls more than kappa asks for
     more: float = 4e-3  # kappa - 1 up to which as much is taken off again: a shorter step changes the sums as well
     edges: int = 1024  # tried alone at most
@@ -58,7 +57,7 @@ def certify_factors(
     factor = 1 / max(1.0, _kappa(factors, claim, sums))
     while True:
         factor = _factor_of_tight_edges(factors, claim, sums, factor)
-        scaled = _at(factors, factor)
+        scaled = _with_factor(factors, factor)
         # Exact sums of all rows: only they certify, whatever the tries before said.
         data = loss_data(problem, scaled, target)
         rows = RowBlock(**exact(data))
@@ -77,7 +76,7 @@ def certify_factors(
 
 def _factor_of_tight_edges(factors: Factors, claim: Edges, expected: NDArray[np.float64], factor: float) -> float:
     # Only the rows at the ends of the tightest edges are summed: a wrong factor costs a pass over all rows.
-    utilisation = _at(factors, factor).claim_utilisation(claim, expected, SLACK)
+    utilisation = _with_factor(factors, factor).claim_utilisation(claim, expected, SLACK)
     count = min(STEP_SEARCH.edges, len(utilisation) // STEP_SEARCH.edge_share)
     if count == 0:
         return factor
@@ -86,7 +85,7 @@ def _factor_of_tight_edges(factors: Factors, claim: Edges, expected: NDArray[np.
     ends = np.isin(factors.order, tight.tail) | np.isin(factors.order, tight.head)
     secrets, sums = factors.order[ends], np.ones(len(factors.inner))
     for _ in range(STEP_SEARCH.trials):
-        scaled = _at(factors, factor)
+        scaled = _with_factor(factors, factor)
         sums[secrets] = rounded_words(sum_rows(scaled, secrets))
         kappa = _kappa(scaled, tight, sums)
         if kappa <= 1 or factor <= STEP_SEARCH.least_factor:
@@ -99,7 +98,7 @@ def _kappa(factors: Factors, edges: Edges, row_sum: NDArray[np.float64]) -> floa
     return float(factors.claim_utilisation(edges, row_sum, SLACK).max())
 
 
-def _at(factors: Factors, factor: float) -> Factors:
+def _with_factor(factors: Factors, factor: float) -> Factors:
     return replace(factors, step=int(factors.step * max(factor, STEP_SEARCH.least_factor)))
 
 

@@ -1,7 +1,5 @@
 """Blocks on the workers of a dask cluster, or on this machine's threads: `workers` chooses.
 
-The state of a pass is a task: dask computes it again with the blocks where a worker is lost, and workers may join and
-leave. (`Client.scatter` loses data with its worker; with `broadcast` the scheduler then stays busy for ever.)
 The bits of a block depend on the processor and on the versions of mechdesign, NumPy and Numba, which are compared.
 """
 
@@ -59,7 +57,9 @@ class Cluster:
         import dask
 
         with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
-            # A task that unpickles the state: dask runs it again if its worker is lost (module docstring).
+            # A task that unpickles the state: dask runs it again with the blocks if its worker is lost, and workers may
+            # join and leave. `Client.scatter` loses data with its worker; with `broadcast` the scheduler then stays
+            # busy for ever.
             shared = self.client.submit(pickle.loads, pickle.dumps(state, protocol=5), pure=False)
         try:
             yield lambda start, stop: _Block(

@@ -1,8 +1,7 @@
 """Shorten edges to leave room for the row sums of columns with fixed weights, until the integers certify.
 
 The row sums use part of each claimed length (solvers/eikonal/row_sum_budget.py), and the kernel gets the rest in
-integer units. Lengths fall from those claimed, half of the remaining way at a time, and none rises: if they could rise
-again, rounding would bring an excess of one unit back. The step then takes up the last excess (certify.py).
+integer units. Lengths only fall. The step then takes up the last excess (certify.py).
 """
 
 from __future__ import annotations
@@ -77,6 +76,7 @@ class ColumnCertifier:
                 best_share, best, best_round = share, (units, sums), number
             if kappa <= GOOD or number - best_round >= _PATIENCE:
                 break
+            # Half of the remaining way at a time, and none rises: rounding would bring an excess of one unit back.
             wanted = self.units.quantise(remaining_length(edges, np.log(sums), SLACK))
             units = np.minimum(units, (units + wanted) // 2)
         return best

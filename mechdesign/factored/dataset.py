@@ -195,7 +195,8 @@ def loss_figures(data: LossData, rows: RowBlock, domain: Domain) -> LossFigures:
 
 
 def largest_ratio(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
-    """An upper bound of every log-ratio over length, at most 1 if the integers certify."""
+    """The largest bound of a log-ratio over its length, in floating point; at most 1 by the proof in integers."""
+    # Right to 2^-44 nats over the shortest length (`claim_utilisation`), and cut at 1, which the certificate proves.
     # Attained, before columns with one report are merged, if the edge is a shortest path and one of its ends is a
     # column.
     return min(1.0, float(factors.claim_utilisation(edges, rounded_words(row_sum)).max()))

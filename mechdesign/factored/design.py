@@ -116,12 +116,10 @@ def solve_factored(
     block: int = ROWS,
     started: float | None = None,
 ) -> xr.Dataset:
-    """The factored mechanism of a weight program, certified; see the module docstring.
-
-    time_limit in seconds since `started`, of time.monotonic(), by default now. `block` rows at a time, on which the
-    last bits of sums depend. `stopped` is "kappa" (the weights keep the claim to 2e-5), "rounds", "time" or
-    "interrupt"; after the first two the work folder returns the finished mechanism to the next call.
-    """
+    """The factored mechanism of a weight program, certified; time_limit in seconds since `started`, by default now."""
+    # `block` rows at a time, on which the last bits of sums depend. `stopped` is "kappa" (the weights keep the claim to
+    # 2e-5), "rounds", "time" or "interrupt"; after the first two the work folder returns the finished mechanism to the
+    # next call.
     began = time.monotonic() if started is None else started
     options = options or FactoredOptions()
     reason = rejection_reason(program)

@@ -2,19 +2,12 @@
 
 Integer distances are exactly symmetric, obey the triangle inequality exactly and change by at most an edge's length
 along that edge. A cap keeps distances 1-Lipschitz.
-Nothing wraps: a distance is at most the cap and a length at most the longest, together at most 65,535; places and
-directed edges are fewer than 2^31. No compiled loop leaves its arrays, because the schema of a file has every end of
-an edge checked.
 
 Windows. The window of sources s_1..s_b are the places nearer than the cap F to one of them, and the field its distances
 min(F, q(v, s_j)), (c, b). A path shorter than F stays in the window, so nothing outside is looked at.
 
-1. A search by buckets from all sources together finds the window, in the order of the distance from the tile. A bucket
-   is as wide as the shortest edge, rounded down to a power of two, and 1 at least: a place that left its bucket is
-   never improved again. Buckets repeat after the longest edge.
-2. Sweeps over the places in this order, outwards and back, all sources at once; the first places, among which paths
-   cross the tile, are settled on their own. Then only places with a changed neighbour are looked at again, until none
-   remains. That is a fixed point of every edge.
+1. A search by buckets from all sources together finds the window (`_search_window`).
+2. Sweeps over the places in this order, all sources at once, reach the fixed point of every edge (`_settle`).
 
 Source: Dial, Algorithm 360 (1969), for the search; the sweeps are ours.
 """
@@ -91,6 +84,8 @@ class Windows:
         self.rows, self.cap = rows, cap
         self.rank = np.full(size, -1, np.int32)
         shortest, longest = rows.range
+        # A bucket is as wide as the shortest edge, rounded down to a power of two, and 1 at least: a place that left
+        # its bucket is never improved again.
         self.shift = max(shortest, 1).bit_length() - 1
         # Places that wait lie within one longest edge of the bucket that is emptied: this many never meet.
         buckets = (longest >> self.shift) + 2
@@ -175,16 +170,17 @@ def _search_window(sources, cap, shift, first, near, units, scratch):  # type: i
                 y = near[e]
                 seen[edge], lengths[edge] = y, units[e]
                 edge += 1
-                # 64 bits: the sum of two 16-bit lengths may exceed 65,535 before it is compared with the cap.
-                reached, was = d + np.int64(units[e]), np.int64(distance[y])
-                if reached >= cap or reached >= was:
+                # d + units <= cap + longest edge <= 65,535. Signed, since `shift` is: Numba would mix them into
+                # doubles.
+                reached, previous = d + np.int64(units[e]), np.int64(distance[y])
+                if reached >= cap or reached >= previous:
                     continue
                 # It waits already, in a later place: taken out of its bucket, so that no place is met twice.
-                if was < cap:
+                if previous < cap:
                     if before[y] >= 0:
                         following[before[y]] = following[y]
                     else:
-                        head[(was >> shift) % buckets] = following[y]
+                        head[(previous >> shift) % buckets] = following[y]
                     if following[y] >= 0:
                         before[following[y]] = before[y]
                 else:
@@ -216,23 +212,23 @@ def _split(count, rank, start, seen, lengths, ends, near, units):  # type: ignor
 
 
 @numba.njit(cache=True, nogil=True)
-def _relax(field, i, low, high, near, units, least):  # type: ignore[no-untyped-def]
-    # least (b,) is a copy of the row: the compiler vectorises loops over it, since it overlaps no row. No sum wraps: an
-    # entry is at most the cap, and cap + longest edge at most 65,535.
+def _relax(field, i, low, high, near, units, scratch):  # type: ignore[no-untyped-def]
+    # scratch (b,) is a copy of the row: the compiler vectorises loops over it, since it overlaps no row. No sum wraps:
+    # an entry is at most the cap, and cap + longest edge at most 65,535.
     row = field[i]
-    for b in range(least.size):
-        least[b] = row[b]
+    for b in range(scratch.size):
+        scratch[b] = row[b]
     for e in range(low, high):
         other, length = field[near[e]], units[e]
-        for b in range(least.size):
-            least[b] = min(least[b], np.uint16(other[b] + length))
+        for b in range(scratch.size):
+            scratch[b] = min(scratch[b], np.uint16(other[b] + length))
     # Written back only if an entry differs: a place without a change makes no neighbour stale.
     changed = np.uint16(0)
-    for b in range(least.size):
-        changed |= np.uint16(least[b] ^ row[b])
+    for b in range(scratch.size):
+        changed |= np.uint16(scratch[b] ^ row[b])
     if changed:
-        for b in range(least.size):
-            row[b] = least[b]
+        for b in range(scratch.size):
+            row[b] = scratch[b]
     return changed != 0
 
 
@@ -247,19 +243,21 @@ def _mark(low, high, size, near, stale):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _settle(field, tile, ends, near, units, stale, least, exact):  # type: ignore[no-untyped-def]
-    # (2), first among the `tile` first places. The field starts at 0 at its sources and at the cap elsewhere.
-    # stale (c,), False before and after, marks places with a changed neighbour. The order of relaxations changes the
-    # time alone: the fixed point of all edges is unique, so the bits are the same in any order.
+def _settle(field, tile, ends, near, units, stale, scratch, exact):  # type: ignore[no-untyped-def]
+    # (2): outwards and back in the order of the search, first among the `tile` first places, among which paths cross
+    # the tile. Then only places with a changed neighbour are looked at again, until none remains: stale (c,), False
+    # before and after, marks them. The field starts at 0 at its sources and at the cap elsewhere, and only falls to
+    # lengths of paths. The order of relaxations changes the time alone: the bits of the fixed point are the shortest
+    # lengths.
     for size in (tile, field.shape[0]):
         for i in range(size):
-            _relax(field, i, ends[i, 0], ends[i, 1], near, units, least)
+            _relax(field, i, ends[i, 0], ends[i, 1], near, units, scratch)
         if size > tile and not exact:
             return
         waiting = 0
         for k in range(size):
             i = size - 1 - k
-            if _relax(field, i, ends[i, 2], ends[i, 3], near, units, least):
+            if _relax(field, i, ends[i, 2], ends[i, 3], near, units, scratch):
                 waiting += _mark(ends[i, 0], ends[i, 1], size, near, stale)
                 waiting += _mark(ends[i, 2], ends[i, 3], size, near, stale)
         while waiting > 0:
@@ -269,8 +267,8 @@ def _settle(field, tile, ends, near, units, stale, least, exact):  # type: ignor
                     continue
                 stale[i] = False
                 waiting -= 1
-                inwards = _relax(field, i, ends[i, 0], ends[i, 1], near, units, least)
-                if _relax(field, i, ends[i, 2], ends[i, 3], near, units, least) or inwards:
+                inwards = _relax(field, i, ends[i, 0], ends[i, 1], near, units, scratch)
+                if _relax(field, i, ends[i, 2], ends[i, 3], near, units, scratch) or inwards:
                     waiting += _mark(ends[i, 0], ends[i, 1], size, near, stale)
                     waiting += _mark(ends[i, 2], ends[i, 3], size, near, stale)
 
@@ -278,6 +276,10 @@ def _settle(field, tile, ends, near, units, stale, least, exact):  # type: ignor
 @dataclass(frozen=True, kw_only=True, eq=False)
 class IntegerMetric:
     """Shortest-path distances min(d, cap) of undirected edges with whole lengths."""
+
+    # Nothing wraps: a distance is at most the cap and a length at most the longest, together at most 65,535; places and
+    # directed edges are fewer than 2^31. No compiled loop leaves its arrays, because the schema of a file has every end
+    # of an edge checked.
 
     points: NDArray[np.float64]  # (k, 1..3), coordinates: for nothing but the order of the work
     tail: NDArray[np.int64]  # (e,), places

@@ -1,19 +1,14 @@
 """A proved lower bound of the expected loss of every mechanism with a claim, for any number of places.
 
 Multipliers come from passes on a ladder of grids (ladder.py), or up to `WHOLE` places from the optimal program itself,
-solved as a table. On grids of Philadelphia the ladder's bound is 0.05 to 0.1 % below the optimum; some per cent where
-priors range over orders of magnitude from place to place.
+solved as a table.
 
-The certificate, from multipliers that are nearly admissible. Lowering a multiplier never hurts a report that holds, so
-only violators are priced again. Pivots that end early may give worse values later: the last pass is over all reports.
+The certificate, from multipliers that are nearly admissible (`certify_bound`), is
 
-1. Multipliers above a cost outside a ball are lowered to it: that place can then be left out there.
-2. An exact pass, rounded down (`value_block`), over all reports, then rounds over those with a negative value. Where
-   the minimising ray weighs most, lambda falls by the shortfall of its ratio from 1, and a little more every round. The
-   last pass is over all reports again, and negative values then count.
+    lower_bound = sum lambda + sum min(0, v),                                                                        (1)
 
-lower_bound = sum lambda + sum min(0, v), less a margin that covers the pivots of a repetition. The multipliers and the
-radii alone prove it: `recompute_bound` repeats the exact pass.
+less a margin that covers the pivots of a repetition. The multipliers and the radii alone prove it: `recompute_bound`
+repeats the exact pass.
 """
 
 from __future__ import annotations
@@ -62,6 +57,8 @@ def local_bound(
     """A lower bound for all mechanisms private for the metric, and its proof; None if the deadline leaves no time."""
     if problem.domain.size <= WHOLE:
         return _bound_of_table(problem, executor, deadline)
+    # On grids of Philadelphia this bound is 0.05 to 0.1 % below the optimum; some percent where priors range over
+    # orders of magnitude from place to place.
     report = in_time(report, deadline)
     try:
         state, slowest = ladder_state(problem, executor, deadline=deadline, report=report)
@@ -118,6 +115,9 @@ def certify_bound(
     on_done: OnDone = lambda _: None,
 ) -> ProvedBound:
     """A proved bound from multipliers (n,) >= 0. Cost: two passes, and as much as one over fewer and fewer reports."""
+    # An exact pass, rounded down, over all reports, then rounds over those with a negative value: lowering a multiplier
+    # never hurts a report that holds. Pivots that end early may give worse values later, so the last pass is over all
+    # reports again, and negative values then count in (1).
     task = PricingTask.all(places, dual, reach=reach, core=core)
     best = ProvedBound(value=-math.inf, dual=task.dual, reach=reach, core=core)
     every = task.reports
@@ -140,7 +140,8 @@ def certify_bound(
 
 
 def _lower_multipliers(task: PricingTask, blocks: list[Arrays], extra: float) -> Vector:
-    # Lower multipliers leave the exact value of another report at least as large: only violators are priced again.
+    # Where the minimising ray weighs most, lambda falls by the shortfall of its ratio from 1, and a little more every
+    # round. Multipliers above a cost outside a ball fall to it: that place can then be left out there.
     fall = np.zeros(task.places.size)
     for arrays in blocks:
         np.maximum.at(fall, arrays["place"], np.minimum(1.0, arrays["share"] + extra))

@@ -53,18 +53,18 @@ class FactoredMechanism(Rows):
             schema = self.dataset.attrs.get("schema")
             raise InputError("not a factored mechanism", field="schema", value=schema, remedy=remedy)
         object.__setattr__(self, "dataset", self.dataset.copy(deep=True))
-        columns = self.stored.mechanism.sizes["column"]
+        columns = self.mechanism_file.mechanism.sizes["column"]
         if columns > _MOST_COLUMNS:
             message = f"must be at most {_MOST_COLUMNS:,}: use fewer cells"
             raise InputError(message, field="column", value=columns)
 
     @cached_property
-    def stored(self) -> MechanismFile:
+    def mechanism_file(self) -> MechanismFile:
         return MechanismFile.read(self.dataset)
 
     @cached_property
     def factors(self) -> Factors:
-        return self.stored.factors
+        return self.mechanism_file.factors
 
     @cached_property
     def row_sums(self) -> list[int]:
@@ -77,8 +77,9 @@ class FactoredMechanism(Rows):
         return merged_rows(self.factors, numbers, self.dataset["target"].values, total)
 
     def column_blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
-        """Neighbouring reports (r,), secrets (b,), and P(y|u) (b, r) in floating point, until each report was there."""
-        # Secrets outside a block have the least value of the kernel.
+        """Yield reports (r,), secrets (b,) and P(y|u) (b, r) in floating point, each report once."""
+        # Neighbouring reports at a time, so that few secrets are in their window. Other secrets are at the cap, with
+        # the smallest value of the kernel.
         factors = self.factors
         if factors.columns is not None:
             raise InputError("must be a mechanism whose columns are places", field="column", value=factors.size)
@@ -122,18 +123,20 @@ class FactoredMechanism(Rows):
 
     def table(self) -> xr.Dataset:
         """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified."""
-        problem = self.stored.problem
+        problem = self.mechanism_file.problem
         require_memory(self.secrets, self.secrets, tables=6, what="the table of a factored mechanism")
         mass = repair(self.probabilities(np.arange(self.secrets)), problem.edges, problem.weighted_loss)
-        parameters = {name: value for name, value in self.stored.parameters.items() if name != "problem_parameters"}
+        parameters = {
+            name: value for name, value in self.mechanism_file.parameters.items() if name != "problem_parameters"
+        }
         extras = Extras(parameters=parameters)
         return build_dataset(problem, mass, program=self.dataset.attrs["program"], extras=extras)
 
     def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
         """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).
 
-        A uniform integer below S(u) is compared with the exact cumulative masses. Bits come from the operating system;
-        with `rng`, a seed or a NumPy generator, they can be predicted: for simulations only.
+        Bits come from the operating system; with `rng`, a seed or a NumPy generator, they can be predicted: for
+        simulations only.
         """
         numbers = self.check(secrets)
         self.certificate  # noqa: B018  proves the claim, once
@@ -153,8 +156,9 @@ class FactoredMechanism(Rows):
             raise VerificationError(message, field="row_sum", remedy="use an unaltered file")
 
     def _cumulative(self, distances: NDArray[np.uint16]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
-        # Exact: a mass of up to 87 bits is split at bit 43. It is made from the halves of E, so no product exceeds 57
-        # bits. The low parts of up to 2^21 columns add up below 2^64; their carries go to the high sums at the end.
+        # Exact: a mass of at most 2^86 is split at bit 43. It is made from the halves of E, so that no product exceeds
+        # 2^57. The low parts of fewer than 2^21 columns add up below 2^64; their carries go to the high sums at the
+        # end.
         mask = np.uint64((1 << _LIMB) - 1)
         kernel_high, kernel_low = self.factors.halves
         weight = self.factors.weight.astype(np.uint64)

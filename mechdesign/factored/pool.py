@@ -2,9 +2,7 @@
 
 1. Multipliers from passes on a ladder of grids (ladder.py).
 2. Rounds: every report is priced in its ball. Rays that the pool lacks join it as columns, a few generators each
-   (fields.py). Weights and multipliers move by a proximal interior-point method (pool_master.py). The value of the
-   priced multipliers, sum lambda min(1, rho), and the loss of the weights with the cost of their row sums estimate
-   the final gap.
+   (fields.py). Weights and multipliers move by a proximal interior-point method (pool_master.py).
 3. Lengths of edges that pay for the row sums, integers: a certified mechanism (column_certifier.py).
 4. A bound, proved (local_bound.py).
 
@@ -114,11 +112,9 @@ def makes_table(problem: DesignProblem) -> bool:
 
 
 def solve_pool(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
-    """The mechanism of an optimal program, certified, with a proved bound; see the module docstring.
-
-    `stopped` is "gap" (the rounds ended as the gap was in sight), "rounds" (all done, or no ray that the pool lacks),
-    "time" or "interrupt". Memory: some 22 bytes for every place within 12 nats of a column.
-    """
+    """The mechanism of an optimal program, certified, with a proved bound."""
+    # `stopped` is "gap" (the rounds ended as the gap was in sight), "rounds" (all rounds ran, or pricing found no new
+    # ray), "time" or "interrupt". Memory: some 22 bytes for every place within 12 nats of a column.
     problem = program.problem
     reason = rejection_reason(problem)
     if reason is not None:
@@ -239,6 +235,8 @@ class PoolRun:
             is_levelled = near <= CONSTANTS.near * wanted or (is_slow and not has_grown)
             if is_levelled:
                 self._level(blocks)
+            # The priced multipliers, sum lambda min(1, rho), and the loss with the cost of row sums estimate the final
+            # gap.
             gap = self._gap()
             size = {"variables": self.pool.columns.size, "constraints": self.places.size}
             bounds = {"loss": self.least_loss, "lower_bound": self.best_bound, "gap": gap}

@@ -6,11 +6,8 @@ minimum over the cone of <c_y - lambda, g> / g(y), for which (solvers/cone/prici
 
     lower bound = sum_u lambda(u) + sum_y min(0, v_y).                                                               (1)
 
-Rounding. Costs, the amounts from places outside the core, and the tree bound of the core are rounded down
-(tree_simplex.py). Exponentials are assumed right to 8 units in the last place. Another tree or a smaller core gives
-another lower bound, so that no proof rests on the search.                                                           (2)
-Places outside the ball are left out because c >= lambda there, which is checked for every one of them. If it fails the
-value is minus infinity, and the block returns the least cost of each such place.                                    (3)
+Costs, the amounts from places outside the core, and the tree bound of the core are rounded down.                    (2)
+Places outside the ball are left out because c >= lambda there, which is checked for every one of them.              (3)
 """
 
 from __future__ import annotations
@@ -165,6 +162,8 @@ def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:
 
 def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
     """Lower bounds v_y (b,) of the reports start..stop, and the places to lower lambda at, with shares."""
+    # (2): rounded down in ball.py and tree_simplex.py, where exponentials are assumed right to 8 units in the last
+    # place. Another tree or a smaller core gives another lower bound, so that no proof rests on the search.
     ball, value = LocalProgram(task), np.empty(stop - start)
     places, shares = [np.zeros(0, np.int32)], [np.zeros(0)]
     for j, y in enumerate(task.reports[start:stop].tolist()):
@@ -174,8 +173,8 @@ def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
         pivots = CONSTANTS.pivots_per_node * ball.core
         price_block(above, below, _ROOT, tree, flat, graph, pivots, value[j : j + 1], cuts, ray)
         short = value[j] < 0
-        # A place outside the ball with c < lambda could make the minimum smaller: the core proves nothing then.
-        # "not >" also catches nan.
+        # (3): a place outside the ball with c < lambda could make the minimum smaller: the core proves nothing then,
+        # and the block returns the least cost of each such place. "not >" also catches nan.
         if ball.look_around(y) or not value[j] > -np.inf:
             value[j] = -np.inf
         over, under, _ = ball.close(ray[0])

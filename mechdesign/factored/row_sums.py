@@ -4,10 +4,8 @@ Rows are taken in the order of tiles (`Factors.order`). All sums run over window
 (E(q_k(u)) - E(F)) + E(F). The first term is 0 outside the window. The second is the same for all columns and is added
 for all rows at once: exactly in row sums (certificate.py), else in `far` and `loss_figures`.
 
-Columns at the cap add T(u) = sum over columns of W l(u, report) to losses, for all secrets at once. Squared distances
-take three sums, the 0/1 loss one, and lengths a convolution on a lattice. The convolution is exact but for rounding if
-the coordinates are evenly spaced; else it is right to some 1e-5 of T. Few pairs are summed one by one. Every column is
-at the cap with a share of e^-28 or so. Losses and moments enter figures only.
+Columns at the cap add T(u) = sum over columns of W l(u, report) to losses, for all secrets at once (`far_losses`).
+Losses and moments enter figures only.
 """
 
 from __future__ import annotations
@@ -42,6 +40,9 @@ Vector = NDArray[np.float64]
 
 def far_losses(secrets: Vector, reports: Vector, weight: NDArray[np.uint32], code: int) -> Vector:
     """T (n,), for secrets (n, a), reports (c, a) and weight (c,); code of the loss. Cost: O((n + c) log(n + c))."""
+    # Squared distances take three sums, the 0/1 loss one, and lengths a convolution on a lattice. The convolution is
+    # exact but for rounding if the coordinates are evenly spaced; else it is right to some 1e-5 of T, of which a share
+    # of e^-28 or so enters a loss.
     centre = secrets.mean(axis=0)
     u, y, w = secrets - centre, reports - centre, weight.astype(float)
     if code == SQUARE:
@@ -92,15 +93,15 @@ def _side(values: Vector, axes: int) -> tuple[float, float, int]:
 def _corners(
     points: Vector, sides: list[tuple[float, float, int]]
 ) -> list[tuple[tuple[NDArray[np.int64], ...], Vector]]:
-    at = []
+    along_axes = []
     for values, (low, step, count) in zip(points.T, sides, strict=True):
         # Linear interpolation between the two nodes around a value; rounding may put one just outside.
         position = np.clip((values - low) / step, 0.0, count - 1)
         node = np.minimum(position.astype(np.int64), max(count - 2, 0))
-        at.append([(node, 1 - position + node), (np.minimum(node + 1, count - 1), position - node)])
+        along_axes.append([(node, 1 - position + node), (np.minimum(node + 1, count - 1), position - node)])
     return [
         (tuple(node for node, _ in chosen), np.prod([share for _, share in chosen], axis=0))
-        for chosen in itertools.product(*at)
+        for chosen in itertools.product(*along_axes)
     ]
 
 
@@ -183,15 +184,15 @@ def row_block(data: LossData, start: int, stop: int) -> Arrays:
     sums: list[int] = []
     losses = np.empty(len(secrets))
     moments = np.zeros((factors.size, 1 + data.secrets.shape[1]) if data.loss.code == SQUARE else (0, 0))
-    for own, window in tiles_of(factors, secrets):
-        chosen = secrets[own]
+    for tile, window in tiles_of(factors, secrets):
+        chosen = secrets[tile]
         exact = factors.row_sums(window)
         total = np.array([s * 2.0**-KERNEL_BITS for s in exact])
-        near = np.zeros(len(chosen))
+        inside = np.zeros(len(chosen))
         places = np.ascontiguousarray(data.secrets[chosen].T)
-        _add_losses(window.field, window.places, above, weight, read_only(data.reports), places, data.loss.code, near)
-        # Inside the window E - E(F), everywhere E(F): `near` and `far` of the module docstring.
-        losses[own] = (near + data.floor * data.far[chosen]) / total
+        _add_losses(window.field, window.places, above, weight, read_only(data.reports), places, data.loss.code, inside)
+        # Inside the window E - E(F), everywhere E(F), as in the module docstring.
+        losses[tile] = (inside + data.floor * data.far[chosen]) / total
         if moments.size:
             share = data.prior[chosen] / total
             _add_moments(window.field, window.places, above, share, data.secrets[chosen] - centre, moments)
@@ -219,22 +220,23 @@ def tiles_of(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[sli
     """The windows around `BLOCK` secrets at a time, each to be used before the next is asked for."""
     room = factors.metric.windows()
     for first in range(0, len(secrets), BLOCK):
-        own = slice(first, min(first + BLOCK, len(secrets)))
-        yield own, factors.window_of(secrets[own], room)
+        tile = slice(first, min(first + BLOCK, len(secrets)))
+        yield tile, factors.window_of(secrets[tile], room)
 
 
 def dense_rows(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[slice, Distances]]:
     """q_k(u) (c, b) of all columns, for `BLOCK` of the secrets (m,) at a time."""
-    for own, window in tiles_of(factors, secrets):
-        yield own, window.dense(factors.size, factors.metric.cap)
+    for tile, window in tiles_of(factors, secrets):
+        yield tile, window.dense(factors.size, factors.metric.cap)
 
 
 def merged_rows(factors: Factors, secrets: NDArray[np.int64], target: NDArray[np.int64], total: Vector) -> Vector:
     """P(y|u) (b, n) of secrets (b,) with the row sums total (b,), in doubles; target (c,), the reports of columns."""
     kernel, weight = factors.kernel.astype(float), factors.weight.astype(float)
     rows = np.zeros((len(secrets), len(factors.inner)))
-    for own, distances in dense_rows(factors, secrets):
-        np.add.at(rows[own].T, target, kernel[distances] * weight[:, None] / total[own])
+    for tile, distances in dense_rows(factors, secrets):
+        # Added, not written: several columns may have one report.
+        np.add.at(rows[tile].T, target, kernel[distances] * weight[:, None] / total[tile])
     return rows
 
 
@@ -271,9 +273,9 @@ def _add_losses(distances, columns, kernel, weight, reports, secrets, code, tota
         for b in range(sources):
             square[b] = 0.0
         for axis in range(secrets.shape[0]):
-            at, own = reports[k, axis], secrets[axis]
+            report, coordinate = reports[k, axis], secrets[axis]
             for b in range(sources):
-                square[b] += (own[b] - at) ** 2
+                square[b] += (coordinate[b] - report) ** 2
         if code == LENGTH:
             for b in range(sources):
                 total[b] += mass[b] * np.sqrt(square[b])

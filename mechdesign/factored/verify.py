@@ -50,8 +50,8 @@ def check_factored(
     reasons += figure_differences(mechanism, derived)
     reasons += _place_differences(stored, figures)
     follows = _check_bound(stored, on_progress) if bound else None
-    least = figures.loss if figures.remapped_loss is None else min(figures.loss, figures.remapped_loss)
-    reasons += bound_reasons(mechanism, follows, least)
+    smallest = figures.loss if figures.remapped_loss is None else min(figures.loss, figures.remapped_loss)
+    reasons += bound_reasons(mechanism, follows, smallest)
     return Verification(
         violations=proof.violations,
         claim=stored.claim,

@@ -1,8 +1,7 @@
 """Blocks of independent work, a range of rows each: computed by threads or by a cluster, in order, stored in a folder.
 
 The work is a function work(state, start, stop) of a state that all blocks of a pass share. Results come in the order of
-the ranges, so that sums over them repeat to the bit on any number of workers. Finished blocks in a folder are not
-computed again. The folder holds
+the ranges, and finished blocks in a folder are not computed again. The folder holds
 
 | file | content |
 |---|---|
@@ -10,8 +9,6 @@ computed again. The folder holds
 | lock | process and machine of the run under way |
 | NAME.block | arrays under a name: SHA-256 of run, name and content, then the arrays by name (npz) |
 | mechanism.nc | the finished mechanism |
-
-Every file is written atomically. A missing, damaged or foreign block reads as None and is computed again.
 """
 
 from __future__ import annotations
@@ -55,6 +52,7 @@ class Folder:
     run: str = ""
 
     def read(self, name: str) -> dict[str, NDArray[Any]] | None:
+        # None for a missing, damaged or foreign block, which is then computed again.
         if self.path is None:
             return None
         try:
@@ -112,7 +110,7 @@ def run_key(description: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
 
 @contextlib.contextmanager
 def work_folder(path: str | Path | None, run: str, *, of: str) -> Iterator[Folder]:
-    """The folder of a run, for this process alone, made if it is not there; `of` says in words which run it is."""
+    """The folder of a run, locked for this process and made if it is missing; `of` describes the run in words."""
     # An empty folder that was made here is removed again.
     if path is None:
         yield Folder()
@@ -198,13 +196,13 @@ Submit = Callable[[int, int], Any]
 
 
 class Workers(Protocol):
-    """Where blocks are computed."""
+    """Computes blocks: the threads of this machine, or a cluster."""
 
     def ahead(self) -> int:
-        """How many blocks may be under way at once."""
+        """The number of blocks that may be computed at once."""
 
     def sharing(self, work: Work, state: Any) -> AbstractContextManager[Submit]:
-        """A pass: gives submit(start, stop), whose answer has result() and cancel(). At the end the state goes."""
+        """A pass: yields submit(start, stop), whose answer has result() and cancel(); its end frees the state."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -224,7 +222,7 @@ class Threads:
 
 @contextlib.contextmanager
 def threads(count: int = WORKERS) -> Iterator[Threads]:
-    """`count` threads. On the way out blocks that have not begun are dropped, and those under way are waited for."""
+    """`count` threads. At the end blocks that have not begun are dropped, and running ones are waited for."""
     pool = ThreadPoolExecutor(count)
     try:
         yield Threads(pool=pool, count=count)

@@ -5,23 +5,19 @@ r"""Weights of certified columns: designs between positions that are too large f
 The cones of the gradient bind each report alone and are homogeneous, so columns within them may be scaled and added. A
 weighted sum that is 1 in every row is a table of the program. The optimum here is an upper bound of the program's.
 
-Columns. The noise of the plane around every cell of the lattice and around cells up to two nats beyond the border, at
-growing distances. Where levels vary, noise at some levels up to that of its centre. To each belongs the least constant
-a that brings it within the cones of every cell,
+Columns. The noise of the plane around cells of the lattice, plus the least constant a that brings it within the cones
+of every cell, and the constant column, so that there are weights:
 
-    |slope p|(k) <= bound p(k) + a bound 1(k)    for every cone k.
+    |slope p|(k) <= bound p(k) + a bound 1(k)    for every cone k.                                                   (1)
 
-Where a is not small there are powers of the noise too, noise of a lower level; and the constant column, so that there
-are weights. Each report is the cell at which its column costs least.
+Each report is the cell at which its column costs least.
 
 Noise of the plane. The column of least mean loss in the cones of one level, by displacement:
 
     minimise    sum_d l(d) p(d)    over columns p on the lattice with sum_d p(d) = 1, in the cones at z nats a cell
 
-Its mean over flips and turns is as good, so one eighth of a square is solved for. Beyond `reach` cells along an axis p
-is constant: the cones hold for that column too, and at 16 nats it is e^-16 of its maximum. At one level and far from
-the border no mechanism within the cones has a smaller loss, since the mean of a mechanism over its translations is
-noise.
+At one level and far from the border no mechanism within the cones has a smaller loss, since the mean of a mechanism
+over its translations is noise.
 Source: ours; weights of fixed columns as in scripts/dictionary.py.
 """
 
@@ -149,7 +145,8 @@ def require_columns(rows: int, columns: int, orbits_of_rows: int) -> None:
 def _centres(program: Positions) -> Centres:
     domain, patches = program.problem.domain, program.patches
     assert domain.shape is not None and domain.index is not None
-    # Steps beyond the border are Fibonacci numbers, so that far centres are sparse.
+    # Every cell, and cells up to two nats beyond the border at growing distances: their steps are Fibonacci numbers.
+    # Where levels vary, noise at some levels up to that of its centre.
     highest = patches.corner_level.max(axis=1) * patches.side
     low, high = float(patches.corner_level.min()) * patches.side, float(highest.max())
     count = min(CONSTANTS.levels, 1 + int(np.ceil(np.log(high / low) / np.log(CONSTANTS.level_ratio) - 1e-6)))
@@ -173,11 +170,11 @@ def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
     # A symmetry of the lattice is an affine map: least squares over the cells finds it, and it moves the centres
     # outside the domain too. Of each orbit the smallest image stands for all.
     cells = np.column_stack([domain.index, np.ones(domain.size)])
-    at = np.column_stack([centres.index, np.ones(len(centres.index))])
-    images = [np.rint(at @ np.linalg.lstsq(cells, cells[way, :2], rcond=None)[0]) for way in group.ways]
+    affine = np.column_stack([centres.index, np.ones(len(centres.index))])
+    images = [np.rint(affine @ np.linalg.lstsq(cells, cells[way, :2], rcond=None)[0]) for way in group.ways]
     width = float(np.abs(images).max()) * 2 + 1
-    least = np.min([image[:, 0] * width + image[:, 1] for image in images], axis=0)
-    _, representatives = np.unique(np.column_stack([least, centres.level]), axis=0, return_index=True)
+    smallest = np.min([image[:, 0] * width + image[:, 1] for image in images], axis=0)
+    _, representatives = np.unique(np.column_stack([smallest, centres.level]), axis=0, return_index=True)
     return Centres(index=centres.index[representatives], level=centres.level[representatives], nats=centres.nats)
 
 
@@ -209,7 +206,7 @@ def _columns(centres: Centres, program: Positions) -> Array:
 
 
 def _constants(columns: Array, cones: SplineCones) -> tuple[Array, Array]:
-    # The constants a of the module docstring, and the largest slope over bound, one of each for every column.
+    # The constants a of (1), and the largest slope over bound, one of each for every column.
     unit = np.asarray(cones.bound.sum(axis=1))[:, None]
     slope = np.hypot(cones.slope_x @ columns, cones.slope_y @ columns) / CONSTANTS.within
     bound = cones.bound @ columns
@@ -236,9 +233,10 @@ def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole
 
 def plane_noise(z: float, reach: int, loss: Loss) -> Array:
     """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre."""
-    # One eighth of a square stands for all of it: cells (i, j) with j <= i, each with the number of its images. The
-    # rows around a cell are those of the images of its neighbours, and displacements beyond the border count as the
-    # border.
+    # One eighth of a square stands for all of it, since the mean of a column over flips and turns is as good: cells
+    # (i, j) with j <= i, each with the number of its images. The rows around a cell are those of the images of its
+    # neighbours. Displacements beyond the border count as the border: the cones hold for such a column too, and at 16
+    # nats it is e^-16 of its maximum.
     far = max(2, min(reach, math.ceil(CONSTANTS.noise_nats / z), CONSTANTS.noise_cells))
     i, j = np.tril_indices(far + 1)
     places = [(np.minimum(np.abs(i + a), far), np.minimum(np.abs(j + b), far)) for a, b in AROUND]

@@ -188,12 +188,12 @@ def solve_cone_blocks(
         for count in range(CONSTANTS.iterations):
             primal, bound = float((scaled * x).sum()), float(total @ dual)
             residual = (
-                scaled - sums.T @ dual[:, None] - algebra.transposed(z),
+                scaled - sums.T @ dual[:, None] - algebra.transpose_blocks(z),
                 total - (sums @ x).sum(axis=1),
             )
             between = sum(
-                float((algebra.cone_rows(x[:, part]) * own).sum())
-                for part, own in zip(algebra.block_slices(m), z, strict=True)
+                float((algebra.cone_rows(x[:, part]) * block).sum())
+                for part, block in zip(algebra.block_slices(m), z, strict=True)
             )
             mu = between / (algebra.count * m)
             broken = max(float(np.abs(residual[0]).max()) / scaled.mean() / n, float(np.abs(residual[1]).max()))
@@ -217,7 +217,7 @@ def solve_cone_blocks(
 
     stopped = interrupts.interruptible(run, "interrupt")
     x, z, dual = best
-    slack = np.concatenate([own[:, : cones.size] for own in z], axis=2) * (unit / n)
+    slack = np.concatenate([block[:, : cones.size] for block in z], axis=2) * (unit / n)
     return ConePoint(table=x, dual=dual * unit / n, slack=slack, iterations=count, stopped=stopped)
 
 
@@ -263,16 +263,16 @@ def _step(
     def dual_steps(dx: Array, raised: list[Array]) -> tuple[list[Array], float]:
         # dz = W^-1 (u - W^-1 G dx), where `raised` is W^-1 u.
         steps, longest = [], np.inf
-        for part, scaling, up, own_s, own_z in zip(parts, scalings, raised, s, z, strict=True):
+        for part, scaling, up, s_block, z_block in zip(parts, scalings, raised, s, z, strict=True):
             ds = algebra.cone_rows(dx[:, part])
             dz = up - scaling.inverse(scaling.inverse(ds))
             steps.append(dz)
-            longest = min(longest, longest_step(own_s, ds), longest_step(own_z, dz))
+            longest = min(longest, longest_step(s_block, ds), longest_step(z_block, dz))
         return steps, longest
 
     # Predictor: complementarity 0, whose right side W^-1 u is -z.
     raised = [-block for block in z]
-    dx, _ = algebra.solve(residual[0] - algebra.transposed(raised), residual[1])
+    dx, _ = algebra.solve(residual[0] - algebra.transpose_blocks(raised), residual[1])
     dz, longest = dual_steps(dx, raised)
     # Mehrotra: the shorter the step of the predictor, the more the corrector is centred.
     share = min(1.0, longest)
@@ -286,17 +286,17 @@ def _step(
         target[0] += centring * mu
         raised[k] = scaling.inverse(quotient(scaled, target))
     remaining = 1 - centring
-    dx, dl = algebra.solve(remaining * residual[0] - algebra.transposed(raised), remaining * residual[1])
+    dx, dl = algebra.solve(remaining * residual[0] - algebra.transpose_blocks(raised), remaining * residual[1])
     dz, longest = dual_steps(dx, raised)
     length = min(1.0, CONSTANTS.step * longest)
-    return x + length * dx, [own + length * to for own, to in zip(z, dz, strict=True)], dual + length * dl
+    return x + length * dx, [block + length * change for block, change in zip(z, dz, strict=True)], dual + length * dl
 
 
 class _Algebra:
     def __init__(self, cones: SplineCones, sums: sp.csr_array) -> None:
         self.sums = sums
         self.parts = [rows.tocsr() for rows in (cones.bound, cones.slope_x, cones.slope_y)]
-        self.turned = [rows.T.tocsr() for rows in self.parts]
+        self.transposed_parts = [rows.T.tocsr() for rows in self.parts]
         self.count, self.size = cones.bound.shape
         self.dense = None if _is_identity(sums) else sums.toarray()
         self.map, self.row, self.column = _products(self.parts)
@@ -306,10 +306,10 @@ class _Algebra:
         return np.stack([rows @ x for rows in self.parts])
 
     def transpose(self, z: Array) -> Array:
-        return np.asarray(sum(rows @ part for rows, part in zip(self.turned, z, strict=True)))
+        return np.asarray(sum(rows @ part for rows, part in zip(self.transposed_parts, z, strict=True)))
 
-    def transposed(self, z: list[Array]) -> Array:
-        return np.concatenate([self.transpose(own) for own in z], axis=1)
+    def transpose_blocks(self, z: list[Array]) -> Array:
+        return np.concatenate([self.transpose(block) for block in z], axis=1)
 
     def block_slices(self, blocks: int) -> list[slice]:
         # Small enough that the vectors of a slice stay in the cache.

@@ -14,25 +14,11 @@ are C(3, a) C(3, c) times the coefficients of e P and of h grad P. Bernstein pol
 
     |h grad P| = |sum B_ac G_ac| <= sum B_ac |G_ac| <= sum B_ac T_ac = e P,  each divided by C(3, a) C(3, c).
 
-Where z is one number on the cell, degree 2 suffices for both sides: 9 conditions |(g_i b_j, b_i g_j)| <= z b_i b_j,
-
-    node    (E - W)^2 + (N - S)^2                                   <= (2 z C)^2
-    x edge  (4 (E - C))^2 + (N + NE - S - SE)^2                     <= (2 z (C + E))^2          y edge alike
-    corner  (2 (E + NE - C - N))^2 + (2 (N + NE - C - E))^2         <= (z (C + E + N + NE))^2
-
-(N beyond C along y, E beyond it along x.) Where they fail for a cell and a report, the four quarters of the cell are
-checked instead. By Chaikin's rule along an axis, the masses on cells of half the side are
-(3 p_- + p_0, p_- + 3 p_0, 3 p_0 + p_+, p_0 + 3 p_+) / 4. The lower half takes the first three, the upper the last.
-A quarter has its own conditions, with half the levels of e at its corners. If levels (n, 16) stand at the corners of
-quarters, half of those is used, and the conditions of the cell are left out.
-
-In integers. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a cell counts as 4.
-One power of two for all nine brings masses, at most 2^62, below 2^52. Masses all below 2^20 are multiplied by 2^32,
-which is exact. If one is 2^52 or more, all are divided by 2^10. A remainder r / 2^10 in [0, 1) changes a part of the
-sums below by less than 36, which is added to both parts of G, and it only adds to T. Coefficients are taken twice along
-each axis, in quarters 16 times more. Parts of G and sums of beta are then below 36 x 2^56 < 2^62, and levels of
-quarters at most 2^61. T takes sums below 2^123 from bit 60 on, so it is below 2^63. Squares are compared in 128 bits,
-where the sum of two is below 2^125. No product wraps, for any masses and levels.
+Where z is one number on the cell, degree 2 suffices for both sides: 9 conditions |(g_i b_j, b_i g_j)| <= z b_i b_j.
+Where conditions fail for a cell and a report, the four quarters of the cell are checked instead, each with half the
+levels of e at its corners. If levels (n, 16) stand at the corners of quarters, half of those is used, and the
+conditions of the cell are left out. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a
+cell counts as 4. No product wraps, for any masses up to 2^62 and any levels.
 Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the conditions are ours.
 """
 
@@ -53,7 +39,9 @@ HIGHEST = 4  # nats a cell: a higher level counts as this
 _BLOCK = 128  # reports at a time
 _CELLS = 64  # at a time, of a thread
 _SMALL, _LARGE = 20, 52  # bits: masses all below 2^20 are multiplied by 2^32; with one of 2^52 or more divided by 2^10
-_REMAINDER = 36  # bound of the effect of nine remainders on a slope: the sum of its absolute weights
+# Bound of the change of a part of G by nine remainders in [0, 1). The weights of a part sum to at most 24 on either
+# side of 0, so that the change is below 24.
+_REMAINDER = 36
 
 
 def integer_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.uint64]:
@@ -66,7 +54,8 @@ def integer_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np
 
 def breaches(mass: NDArray[np.uint64], around: NDArray[np.int64], level: NDArray[np.uint64]) -> int:
     """Number of (cell, report) pairs that satisfy neither the conditions of the cell nor those of its quarters."""
-    # 0 proves the claim for masses (n, m) of at most 2^62, the rows (n, 9) around each cell, and `integer_levels`.
+    # 0 proves |grad P| <= eps P on every cell, for masses (n, m) of at most 2^62, the rows (n, 9) around each cell, and
+    # `integer_levels` of levels nowhere above eps.
     mass = np.ascontiguousarray(mass)
     broken = np.zeros(len(level), np.int64)
 
@@ -97,7 +86,7 @@ class Coefficients(NamedTuple):
 
 @numba.njit(cache=True, nogil=True)
 def _fill(p, start, coefficients, count):  # type: ignore[no-untyped-def]
-    """Write the coefficients of the patches p[start + 4 i + j] of a (16, count) lattice, i, j < 3."""
+    # Write the coefficients of the patches p[start + 4 i + j] of a (16, count) lattice, i, j < 3.
     # Tensor products: along x first, then every row of the result along y. Twice the coefficients along each axis,
     # times the binomials 1, 2, 1, so that all are integers. Loops over reports are innermost: they vectorise.
     b, gx, gy = coefficients.value, coefficients.slope_x, coefficients.slope_y
@@ -117,9 +106,11 @@ def _fill(p, start, coefficients, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-def]
-    """Clear good (count,) unless (|x| + pad)^2 + (|y| + pad)^2 <= t^2, t the bits of (top, bottom) from bit 60 on."""
-    # Levels have 60 bits behind the point: dropping them rounds T down, on the safe side. Since u, v < 2^62 and
-    # t < 2^63, the sum of two squares stays below 2^125, and the carry into `high` is the only one.
+    # Clear good (count,) unless (|x| + pad)^2 + (|y| + pad)^2 <= t^2, t the bits of (top, bottom) from bit 60 on.
+    # Levels have 60 bits behind the point: dropping them rounds T down, on the safe side. Masses are below 2^52, of
+    # quarters below 2^56. The weights of sums of beta, and of either sign in G, sum to at most 36. So u and v are below
+    # 36 * 2^56 < 2^62. Levels are at most 2^62, of quarters 2^61: T is below 2^123, and t below 2^63. The sum of two
+    # squares stays below 2^125, and the carry into `high` is the only one.
     for k in range(count):
         u, v = np.uint64(abs(x[k]) + pad[k]), np.uint64(abs(y[k]) + pad[k])
         t = (top[k] << np.uint64(4)) | (bottom[k] >> np.uint64(60))
@@ -133,14 +124,17 @@ def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-de
 
 @numba.njit(cache=True, nogil=True)
 def _check(coefficients, z, pad, work, sums, good, count):  # type: ignore[no-untyped-def]
-    """Clear good (count,) where a condition fails at levels z (4,); work and sums (2, count) are scratch."""
+    # Clear good (count,) where a condition fails at levels z (4,); work and sums (2, count) are scratch.
     b, gx, gy = coefficients.value, coefficients.slope_x, coefficients.slope_y
-    # One level on the cell: degree 2 suffices, with nine conditions.
+    # One level on the cell: degree 2 suffices, with nine conditions. With N beyond C along y, and E beyond it along x,
+    #     node    (E - W)^2 + (N - S)^2                              <= (2 z C)^2
+    #     x edge  (4 (E - C))^2 + (N + NE - S - SE)^2                <= (2 z (C + E))^2          y edge alike
+    #     corner  (2 (E + NE - C - N))^2 + (2 (N + NE - C - E))^2    <= (z (C + E + N + NE))^2
     if z[0] == z[1] and z[0] == z[2] and z[0] == z[3]:
-        for at in range(9):
+        for entry in range(9):
             for y in range(count):
-                work[0, y], work[1, y] = product(np.uint64(b[at, y]), z[0])
-            _compare(gx[at], gy[at], work[0], work[1], pad, good, count)
+                work[0, y], work[1, y] = product(np.uint64(b[entry, y]), z[0])
+            _compare(gx[entry], gy[entry], work[0], work[1], pad, good, count)
         return
     # T_ac and G_ac of degree 3. Levels z_kl are weighed with 1 each: the binomials of degree 1.
     for a in range(4):
@@ -149,20 +143,22 @@ def _check(coefficients, z, pad, work, sums, good, count):  # type: ignore[no-un
                 work[0, y], work[1, y], sums[0, y], sums[1, y] = 0, 0, 0, 0
             for k in range(max(0, a - 2), min(2, a + 1)):
                 for m in range(max(0, c - 2), min(2, c + 1)):
-                    at, level = 3 * (a - k) + c - m, z[2 * k + m]
+                    entry, level = 3 * (a - k) + c - m, z[2 * k + m]
                     for y in range(count):
-                        high, low = product(np.uint64(b[at, y]), level)
+                        high, low = product(np.uint64(b[entry, y]), level)
                         low += work[1, y]
                         work[0, y] += high + np.uint64(low < work[1, y])  # a low word that fell has wrapped: carry
                         work[1, y] = low
-                        sums[0, y] += gx[at, y]
-                        sums[1, y] += gy[at, y]
+                        sums[0, y] += gx[entry, y]
+                        sums[1, y] += gy[entry, y]
             _compare(sums[0], sums[1], work[0], work[1], pad, good, count)
 
 
 @numba.njit(cache=True, nogil=True)
 def _refine(p, fine, count):  # type: ignore[no-untyped-def]
-    """Write 16 times the masses of the quarters to fine (16, count), by Chaikin's rule along x and y; p is changed."""
+    # Write 16 times the masses of the quarters to fine (16, count), by Chaikin's rule along x and y; p is changed.
+    # Along an axis the masses on cells of half the side are (3 p_- + p_0, p_- + 3 p_0, 3 p_0 + p_+, p_0 + 3 p_+) / 4:
+    # the lower half takes the first three, the upper half the last three. Four times these are integers.
     for j in range(3):
         for y in range(count):
             low, middle, high = p[j, y], p[4 + j, y], p[8 + j, y]
@@ -177,16 +173,17 @@ def _refine(p, fine, count):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _gather(mass, rows, first, p, pad, good, count):  # type: ignore[no-untyped-def]
-    """Write reports first.. of nine rows, scaled below 2^52, to p[4 i + j], i, j < 3; set pad and good."""
+    # Write reports first.. of nine rows, scaled below 2^52, to p[4 i + j], i, j < 3; set pad and good.
     for y in range(count):
-        # One power of two for all nine, since the conditions are homogeneous. Small masses are scaled up so that T,
-        # which drops 60 bits, keeps its digits.
+        # One power of two for all nine brings masses of at most 2^62 below 2^52, since the conditions are homogeneous.
+        # Small masses are multiplied by 2^32, which is exact, so that T, which drops 60 bits, keeps its digits.
         bits = np.uint64(0)
         for i in range(9):
             bits |= mass[rows[i], first + y]
         large = bits >> np.uint64(_LARGE) > 0
         up = np.uint64(32 if bits >> np.uint64(_SMALL) == 0 else 0)
-        down = np.uint64(10 if large else 0)  # rounds down: `pad` bounds the effect of the remainders on slopes
+        # Rounds down: a remainder r / 2^10 in [0, 1) only adds to T, and `pad` bounds its effect on either part of G.
+        down = np.uint64(10 if large else 0)
         for i in range(9):
             p[4 * (i // 3) + i % 3, y] = np.int64((mass[rows[i], first + y] << up) >> down)
         pad[y], good[y] = _REMAINDER if large else 0, True
@@ -194,13 +191,13 @@ def _gather(mass, rows, first, p, pad, good, count):  # type: ignore[no-untyped-
 
 @numba.njit(cache=True, nogil=True)
 def _keep_failed(p, pad, good, count):  # type: ignore[no-untyped-def]
-    """Move the patches p[4 i + j] that are not good to the front, with their pads, and return their number."""
+    # Move the patches p[4 i + j] that are not good to the front, with their pads, and return their number.
     failed = 0
     for y in range(count):
         if not good[y]:
             pad[failed] = 16 * pad[y]  # refined masses are 16 times as large, and so are their remainders
-            for at in range(11):  # rows 3 and 7 of the lattice are unused: 4 i + j, i, j < 3, ends at 10
-                p[at, failed] = p[at, y]
+            for row in range(11):  # rows 3 and 7 of the lattice are unused: 4 i + j, i, j < 3, ends at 10
+                p[row, failed] = p[row, y]
             failed += 1
     for y in range(failed):
         good[y] = True

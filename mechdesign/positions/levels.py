@@ -6,17 +6,12 @@ at a corner of the rectangle. Hence e <= eps on the cell if and only if
 
     e <= eps at every crossing of the lines through the cell with each other and with its sides, and at its corners. (1)
 
-It is checked there with a relative margin of 2^-30. Computed shares of the way through a raster cell are right to
-u (5 M / g + 5). Here u = 2^-53, M is the largest coordinate, and g the smallest gap of nodes or the side of a cell. So
-eps and e are right to 2^-31 of eps as long as
+It is checked there with a relative margin of 2^-30, which covers rounding as long as
 
-    rho (M / g + 1) <= 2^16,    rho = largest / smallest eps.                                                        (2)
+    rho (M / g + 1) <= 2^16,    rho = largest / smallest eps,                                                        (2)
 
-Other rasters are refused. Levels may stand at the corners of the four quarters of every cell instead.
-
-`corner_levels` lowers the four corners of a cell by one factor until (1) holds. `raise_levels` then raises each corner
-by half of its slack, a few times around, and at last by all of it. On 20 x 20 cells over a raster of 18 x 9 nodes
-the mean level of the corners of cells is 2.7 % below that of eps. With the corners of quarters it is 0.6 % below.
+with M the largest coordinate, and g the smallest gap of nodes or the side of a cell. Other rasters are refused. Levels
+may stand at the corners of the four quarters of every cell instead.
 """
 
 from __future__ import annotations
@@ -72,7 +67,8 @@ def raise_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     share, eps = _shares(domain, metric)
     raised = level.copy()
     for round_ in range(CONSTANTS.rounds):
-        # Half of the room at first: a corner that took all of it would leave none to its neighbours.
+        # Half of the slack at first: a corner that took all of it would leave none to its neighbours. On 20 x 20 cells
+        # over a raster of 18 x 9 nodes the mean corner level is then 2.7 % below eps, with quarters 0.6 %.
         for corner in range(4):
             part = share[:, :, corner]
             slack = eps * CONSTANTS.raised - np.einsum("npk,nk->np", share, raised)
@@ -87,8 +83,8 @@ def quarter_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     """Levels (n, 16) at the corners of the quarters of cells; (n, 4) where the metric has one level."""
     if not isinstance(metric, Eikonal) or metric.level.smallest == metric.level.largest:
         return corner_levels(domain, metric)
-    fine, at = quarters(domain)
-    return np.ascontiguousarray(raise_levels(fine, metric)[at].reshape(-1, 16))
+    fine, squares = quarters(domain)
+    return np.ascontiguousarray(raise_levels(fine, metric)[squares].reshape(-1, 16))
 
 
 def level_faults(domain: Domain, metric: Metric, corner_level: NDArray[np.float64]) -> list[str]:
@@ -104,9 +100,9 @@ def level_faults(domain: Domain, metric: Metric, corner_level: NDArray[np.float6
     else:
         cells, levels = domain, corner_level
         if corner_level.shape[1] == 16:
-            cells, at = quarters(domain)
+            cells, squares = quarters(domain)
             levels = np.empty((cells.size, 4))
-            levels[at.ravel()] = corner_level.reshape(-1, 4)
+            levels[squares.ravel()] = corner_level.reshape(-1, 4)
         over = np.flatnonzero(_ratios(cells, metric, levels) < 1 + CONSTANTS.margin)
     return [f"corner_level: {len(over)} cells have levels above that of the metric"] * bool(len(over))
 
@@ -122,8 +118,8 @@ def quarters(domain: Domain) -> tuple[Domain, NDArray[np.int64]]:
         origin=domain.origin,
         mask=np.kron(domain.lookup >= 0, np.ones((2, 2))).astype(bool),
     )
-    at = 2 * domain.index[:, None, :] + np.asarray(CORNERS)
-    return fine, fine.lookup[at[..., 0], at[..., 1]]
+    squares = 2 * domain.index[:, None, :] + np.asarray(CORNERS)
+    return fine, fine.lookup[squares[..., 0], squares[..., 1]]
 
 
 def _corner_points(domain: Domain) -> NDArray[np.float64]:
@@ -136,22 +132,24 @@ def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDAr
     raster, corners = level.raster, _corner_points(domain)
     low, high = corners[:, 0], corners[:, 3]
     gaps = [np.diff(nodes).min() for nodes in raster.axes if len(nodes) > 1]
-    # (2): M is `reach`, and g the smaller of the gaps and the side. A larger spread could hide an excess in rounding.
+    # (2): M is `reach`, and g the smaller of the gaps and the side. Computed shares of the way through a raster cell
+    # are right to u (5 M / g + 5), u = 2^-53, so that eps and e are right to 2^-31 of eps. A larger spread could hide
+    # an excess in rounding.
     reach = max(np.abs(corners).max(), *(np.abs(nodes).max() for nodes in raster.axes))
     spread = level.largest / level.smallest * (reach / min([*gaps, high[0, 0] - low[0, 0]]) + 1)
     if not spread <= CONSTANTS.widest:
         raise UnsuitableError(
-            "the levels at the corners of cells cannot be told from their rounding",
+            "the levels at the corners of cells cannot be distinguished from their rounding",
             field="epsilon",
             value=f"levels {level.smallest:.6g} to {level.largest:.6g}, {reach:.6g} {domain.unit} from the origin",
             remedy="use an origin nearer to the cells, or a map whose levels differ by less",
         )
     # The smallest ratio of eps to the interpolant over the crossings of (1): at least 1 means e <= eps on the cell.
-    least = np.full(domain.size, np.inf)
+    smallest = np.full(domain.size, np.inf)
     for x, y, s, t in crossings(domain, raster.axes):
         below = (1 - s) * ((1 - t) * values[:, 0] + t * values[:, 1]) + s * ((1 - t) * values[:, 2] + t * values[:, 3])
-        least = np.minimum(least, level.at(np.column_stack([x, y])) * metric.scale / below)
-    return least
+        smallest = np.minimum(smallest, level.at(np.column_stack([x, y])) * metric.scale / below)
+    return smallest
 
 
 def crossings(domain: Domain, axes: Sequence[NDArray[np.float64]]) -> Iterator[Crossing]:

@@ -6,9 +6,8 @@ It draws a row of the 3 x 3 cells around v, then a report from that row. The qua
 
     P(y|x) = sum over i in {-1, 0, 1}^2 of b_i(s) A[row of v + i, y] / 2^62                                          (1)
 
-A lattice cell outside the domain that touches it shares the row of a neighbour: the first in the order of the domain
-across a side, or else across a corner. On a full rectangle this is clamping. Every lattice cell has one
-row, so that P is one spline, continuously differentiable over the whole area.
+A lattice cell outside the domain that touches it shares the row of a neighbour (`_shared_rows`). Every lattice cell has
+one row, so that P is one spline, continuously differentiable over the whole area.
 
 **The claim.** The area is the union of the closed cells of the domain. With a level eps(x) > 0 in nats per unit,
 
@@ -26,19 +25,15 @@ levels that are nowhere above eps (levels.py).
 | position_rule | | RULE |
 | position_claim | | the sentence |
 
-**Rounding.** A position is rounded to the nearest of the points that split the sides of its own cell into 2^16 parts:
-by at most h 2^-16 / sqrt(2). So D grows by no more than sqrt(2) z 2^-16, z = h max eps, which the sentence adds. At the
-points themselves the table is exact. The point a h 2^-16 from the centre, a in {-M, ..., M}, M = 2^15, has the integer
-weights
+**Rounding.** A position is rounded to the nearest of the points that split the sides of its own cell into 2^16 parts.
+The sentence adds the growth of D (`rounding_length`). At the points themselves the table is exact: the point a h 2^-16
+from the centre, a in {-M, ..., M}, M = 2^15, has the integer weights
 
     (M - a)^2,  6 M^2 - 2 a^2,  (M + a)^2,  of 2^33 together.                                                        (3)
 
-A step is drawn with 33 uniform bits for each axis, and the report with others. The step must stay secret: with it a
-report reveals more than the claim allows.
-
-**Rows.** The centre of a cell draws a mean of nine rows, so rows of neighbours may differ by more than e^{eps h}. In
-designs of 20 x 20 cells at one level they differ by up to 1.117 times the claim at z = 0.5. So the claim about rows has
-a scale of its own, and no report is drawn from a row by its number.
+The step must stay secret: with it a report reveals more than the claim allows. Nor is a report drawn from a row by its
+number: a position draws a mean of nine rows, and the claim about rows has a scale of its own, up to 1.117 in designs of
+20 x 20 cells at one level, z = eps h = 0.5.
 Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; the claim is ours.
 """
 
@@ -156,10 +151,10 @@ class Patches:
         # a border belong to the cell of `place_at`.
         assert domain.index is not None and domain.cell is not None and domain.origin is not None
         listed = positions.tolist()
-        cells = [place_at(domain, at) for at in listed]
+        cells = [place_at(domain, position) for position in listed]
         points = []
-        for at, index in zip(listed, domain.index[cells].tolist(), strict=True):
-            parts = zip(at, index, domain.origin, domain.cell, strict=True)
+        for position, index in zip(listed, domain.index[cells].tolist(), strict=True):
+            parts = zip(position, index, domain.origin, domain.cell, strict=True)
             shares = [(Fraction(x) - Fraction(low)) / Fraction(h) - i - Fraction(1, 2) for x, i, low, h in parts]
             points.append([math.floor(share * 2 * HALF + Fraction(1, 2)) for share in shares])
         return np.array(cells), np.array(points)
@@ -182,7 +177,8 @@ def rounding_nats(metric: Metric, side: float) -> float:
 
 def rounding_length(side: float) -> float:
     """An upper bound of the distance that rounding two positions to 2^-16 of a cell adds."""
-    # Each moves by at most h 2^-16 / sqrt(2); 1 % covers the rounding of the position that the caller gives.
+    # Each of two positions moves by at most h 2^-16 / sqrt(2), so that D grows by at most sqrt(2) h 2^-16 max eps. 1 %
+    # covers the rounding of the position that the caller gives.
     return 1.01 * math.sqrt(2) * side / 2**STEP_BITS
 
 
@@ -195,10 +191,11 @@ def stored_claim(stored: MechanismFile) -> Patches:
     """Rows and levels of the claim about positions of a file, rebuilt but for the levels."""
     mechanism = stored.mechanism
     levels = [name for name in ("corner_level", "quarter_level") if name in mechanism]
-    there = ["around_row" in mechanism, len(levels) == 1]
-    there += [name in mechanism.attrs for name in ("position_rule", "position_claim")]
-    if not all(there):
-        raise file_error("is incomplete", "position_claim", there, "rule, sentence, rows and levels of positions")
+    # A part of the claim alone would be a claim that nobody checks.
+    present = ["around_row" in mechanism, len(levels) == 1]
+    present += [name in mechanism.attrs for name in ("position_rule", "position_claim")]
+    if not all(present):
+        raise file_error("is incomplete", "position_claim", present, "rule, sentence, rows and levels of positions")
     return patches(stored.domain, stored.problem_metric, mechanism[levels[0]].values)
 
 
@@ -208,8 +205,8 @@ def patches(domain: Domain, metric: Metric, corner_level: NDArray[np.float64] | 
     table = np.pad(domain.lookup, 1, constant_values=-1)
     shared = _shared_rows(table)
     assert domain.index is not None and domain.cell is not None
-    at = domain.index + 1
-    around = np.column_stack([shared[at[:, 0] + i, at[:, 1] + j] for i, j in AROUND])
+    index = domain.index + 1  # in the padded table
+    around = np.column_stack([shared[index[:, 0] + i, index[:, 1] + j] for i, j in AROUND])
     level = corner_levels(domain, metric) if corner_level is None else corner_level
     return Patches(around=around, corner_level=level, side=domain.cell[0])
 
@@ -224,8 +221,8 @@ def square_cells(domain: Domain) -> None:
 
 
 def _shared_rows(table: NDArray[np.int64]) -> NDArray[np.int64]:
-    # Side neighbours first, then diagonal ones; the first in the order of the domain. Every lattice cell gets one row,
-    # so that cells that share it see one spline.
+    # Side neighbours first, then diagonal ones; the first in the order of the domain. On a full rectangle this is
+    # clamping.
     padded, shared, size = np.pad(table, 1, constant_values=-1), table.copy(), int(table.max()) + 1
     for steps in (_BESIDE, _DIAGONAL):
         neighbours = [padded[1 + i : padded.shape[0] - 1 + i, 1 + j : padded.shape[1] - 1 + j] for i, j in steps]

@@ -1,12 +1,12 @@
 r"""The optimal mechanism that is private between any two positions of an area.
 
-    minimise    E l(x, y), the mean loss to the true position x, uniform in its cell: the sum of C * P of
-                problem/position_loss.py
-    over        P (n, n), a row per cell; a position draws the row of one of the 3 x 3 cells around it by the weights of
-                the quadratic B-spline, then a report from that row
+    minimise    E l(x, y), the sum of C * P of problem/position_loss.py
+    over        P (n, n), a row per cell
     subject to  P >= 0,  sum_y P(y|u) = 1                       for every cell u
                 |(slope_x P, slope_y P)(k, y)| <= (bound P)(k, y)    for every cone k of the spline and report y
 
+The loss is to the true position x, uniform in its cell. A position draws the row of one of the 3 x 3 cells around it by
+the weights of the quadratic B-spline, then a report from that row.
 The cones (positions/spline.py) imply |grad P(y|x)| <= eps(x) P(y|x) at every position x, hence the claim (2) of
 positions/patches.py. They are sufficient: the optimum is at least that of exact gradient constraints. P >= 0 follows.
 Source: the differential form of local privacy (Koufogiannis and Pappas 2016, section II); the cones are ours.

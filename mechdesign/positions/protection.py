@@ -2,12 +2,7 @@ r"""Protection between positions: the factor by which one report changes the odd
 
 By the claim (positions/patches.py) P(y|x) <= e^{D(x, x') + r} P(y|x'). If the straight line between x and x' stays in
 the area, D <= eps |x - x'| for the largest eps in the cells. Hence nats = eps (1 + excess) within + r.
-On a masked area a line may leave it. The cells are cut into f x f squares; where the squares s, t hold positions within
-the radius, and the convex hull of both is not inside the area, the factor is
-
-    max over y of max over s of P(y|.) / min over t of P(y|.),
-
-both bounded by the nine Bezier coefficients of the spline on a square, which are means of the nine rows around.
+On a masked area a line may leave it. There the masses themselves bound the factor (`_factor_around_holes`).
 Source: quadratic splines in Bezier form, de Boor, A Practical Guide to Splines, chapter IX; the rest is ours.
 """
 
@@ -70,7 +65,11 @@ def protection(stored: MechanismFile, patches: Patches, within: float | None) ->
     )
 
 
-def _factor_around_holes(stored: MechanismFile, patches: Patches, most: Fraction) -> float:
+def _factor_around_holes(stored: MechanismFile, patches: Patches, radius: Fraction) -> float:
+    # The cells are cut into f x f squares. Where the squares s, t hold positions within the radius, and the convex hull
+    # of both is not inside the area, the factor is
+    #     max over y of max over s of P(y|.) / min over t of P(y|.),
+    # both bounded by the nine Bezier coefficients of the spline on a square, which are means of the nine rows around.
     # The smaller the squares, the sharper the bound: the finest cut with acceptable work is used.
     domain, mass = stored.domain, stored.mechanism["mass"].values
     assert domain.cell is not None and domain.origin is not None
@@ -81,7 +80,7 @@ def _factor_around_holes(stored: MechanismFile, patches: Patches, most: Fraction
             unit=domain.unit,
             mask=np.kron(domain.lookup >= 0, np.ones((parts, parts))).astype(bool),
         )
-        steps, _ = displacements_within(fine, most * (1 + Fraction(1, 1 << 40)), Fraction(1))
+        steps, _ = displacements_within(fine, radius * (1 + Fraction(1, 1 << 40)), Fraction(1))
         if fine.size * int(np.abs(steps).sum()) > MAX_COMPARISONS // 4:
             continue
         tail, head = _leaving(fine, steps)
@@ -103,10 +102,10 @@ def _leaving(fine: Domain, steps: NDArray[np.int64]) -> tuple[NDArray[np.int64],
     table, tails, heads = fine.lookup, [], []
     for step in steps.tolist():
         tail, head = displaced_pairs(fine, tuple(step))
-        at = fine.index[tail]  # type: ignore[index]
+        index = fine.index[tail]  # type: ignore[index]
         inside = np.ones(len(tail), bool)
         for square in _hull(step):
-            inside &= table[tuple((at + square).T)] >= 0
+            inside &= table[tuple((index + square).T)] >= 0
         tails.append(tail[~inside])
         heads.append(head[~inside])
     return np.concatenate([np.empty(0, np.int64), *tails]), np.concatenate([np.empty(0, np.int64), *heads])

@@ -4,9 +4,8 @@ Every row is mixed with one common row c and rounded,
 
     A = (1 - t) P + t c.                                                                                             (1)
 
-The gradient of c is 0, so that mixing lowers |grad P| / P wherever P(y|.) varies. The share t starts at 2^-42 and is
-doubled until the integers have no breach; at t = 1 all rows are equal. Five bisections then look for a smaller t. c is
-the mean of the rows, mixed with the uniform one. The rounding remainder of a row goes into its largest mass.
+The gradient of c is 0, so that mixing lowers |grad P| / P wherever P(y|.) varies. t is doubled until the integers have
+no breach, and then bisected.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
         problem = f"must be {len(patches.around)} rows of finite numbers, none all 0"
         raise InputError(problem, field="table", value=rows.shape)
     rows = rows / rows.sum(axis=1, keepdims=True)
+    # The mean of the rows costs least in their own losses; at t = 1 all rows are equal.
     common = (1 - _UNIFORM) * rows.mean(axis=0) + _UNIFORM / rows.shape[1]
 
     def mix(share: float) -> NDArray[np.uint64] | None:

@@ -4,15 +4,13 @@ Blocks of cones, one for each orbit of reports, or weights of certified columns 
 If a time limit may end the cones early, the weights come first. The better table is returned, with the bound of the
 cones. If the limit may end the weights, they are compared with clamped noise and the best constant report.
 
-The rule. "cones" if its blocks fit in memory and a step takes at most 10^12 operations, about an hour in all. That is
-900 cells without symmetry, 4,400 with that of a square. Else "columns", which has no lower bound.
+The rule. "cones" if its blocks fit in memory and time (`_cones_fit`). Else "columns", which has no lower bound.
 
 Lower bound. For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
 
     sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)                         (1)
 
-for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0. So the best lambda for the z of the
-interior point is its minimum over y, and the bound holds for any rounding of the equations.
+for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0, whatever the rounding of z.
 
 The price of privacy between positions, compared with privacy between the centres of cells, in loss to the true
 position. The program between centres is a program of cones too: P(u, y) and P(v, y) satisfy each other's bound e^d if
@@ -21,10 +19,7 @@ and only if
     |P(u, y) - P(v, y)| <= tanh(d / 2) (P(u, y) + P(v, y)),                                                          (2)
 
 so that the method and the proof of the bound are those above. Its bound holds for every mechanism that is
-private between centres and draws the row of the cell. Under a Euclidean metric, near pairs suffice for all pairs.
-On a few cells a design between positions may lie below it, since its draws depend on the position in a cell. The price
-is negative then. At constant eps the price is of second order in eps h, so its square root gives the cell of 1 %.
-Where eps varies from cell to cell it is of first order, since the slope of a spline cannot follow eps within a cell.
+private between centres and draws the row of the cell.
 """
 
 from __future__ import annotations
@@ -71,11 +66,9 @@ _BOUNDED = "the program of cones: no other spline within them does better"
 
 
 def solve_positions(program: Positions, targets: Targets) -> SolveResult:
-    """The optimal program between positions to a relative gap, certified between any two positions at the metric.
-
-    By the method "columns", the weights are the cheapest to that gap. bound=False leaves out the bound between centres.
-    That bound may take twice as long as the design, and is given at least fifteen seconds.
-    """
+    """The optimal program between positions to a relative gap, certified between any two positions at the metric."""
+    # By the method "columns", the weights are the cheapest to that gap. bound=False leaves out the bound between
+    # centres.
     started = time.monotonic()
     if targets.method == "cones":
         _require_room(program.cones, -(-program.problem.reports.size // SYMMETRIES))
@@ -189,6 +182,8 @@ def _report_iteration(
 
 
 def _cones_fit(program: Positions) -> bool:
+    # A step of at most 10^12 operations, about an hour in all: 900 cells without symmetry, 4,400 with that of a square.
+    # The cones without symmetry are known before the group, so an impossible case is refused at no cost.
     cones, reports = program.cones, program.problem.reports.size
     fewest = -(-reports // SYMMETRIES)
     if not fits_in_memory_and_time(cones, fewest, fewest):
@@ -225,7 +220,7 @@ def operations(program: Positions, method: Method) -> float:
 
 
 def proved_bound(program: Positions, multipliers: Array) -> float:
-    """The lower bound (1) that untrusted multipliers (3 k r,) prove; minus infinity if they prove none."""
+    """The lower bound (1) that untrusted multipliers (3 k r,) prove; minus infinity if they do not prove one."""
     group, cones = position_orbits(program)
     count = 3 * cones.size * len(group.reports)
     if multipliers.shape != (count,):
@@ -234,7 +229,8 @@ def proved_bound(program: Positions, multipliers: Array) -> float:
 
 
 def _price(program: Positions, objective: float, gap: float, started: float, deadline: float) -> dict[str, float]:
-    # If the bound is not found in time, the design is returned without a price.
+    # If the bound is not found in time, the design is returned without a price. On a few cells the price may be
+    # negative: draws of a design between positions depend on the position in a cell.
     taken = time.monotonic() - started
     allowed = max(_PRICE_SHARE * taken, _LEAST_PRICE_SECONDS)
     ends = min(started + BOUND_ENDS * (deadline - started), started + taken + allowed)
@@ -244,7 +240,8 @@ def _price(program: Positions, objective: float, gap: float, started: float, dea
 
 def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -> float | None:
     """A lower bound of the loss to the true position of the program between centres; None if none was found."""
-    # None if time or memory is short, or after Ctrl-C. Cost: `solve_cone_blocks` with one cone an edge.
+    # None if time or memory is short, or after Ctrl-C. Cost: `solve_cone_blocks` with one cone an edge. Under a
+    # Euclidean metric the inequalities of near pairs imply those of all pairs.
     problem = program.problem
     edges = near_edges(problem.edges, problem.domain) if isinstance(problem.metric, Euclidean) else problem.edges
     cones = pair_cones(edges, problem.domain.size)

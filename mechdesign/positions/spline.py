@@ -16,18 +16,14 @@ it is raised to that degree. The cones are
 which imply |grad p| <= e p on the cell: both sides are sums of coefficients with the same weights >= 0. If the four
 levels of a cell are equal degree 2 suffices. Weights of slopes are small multiples of a power of two, and exact; those
 of bounds are sums of terms >= 0.
-A plane wave e^{eps x} exceeds such cones at eps by a relative (eps h)^2 / 6, but those of the four quarters of a cell
-by (eps h)^2 / 24. So the quarters are used, by de Casteljau's rule. A level above `HIGHEST` nats a cell counts as that.
+The cones of the four quarters of a cell are used, by de Casteljau's rule.
 
 The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline (positions/patches.py).
 
     P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells,                                     (3)
 
-where a report outside moves to the border.
-The planar Laplace density has a kink at its centre. A spline through it is too steep there, so 1/16 rounds the tip.
-The largest factor at which the kernel lies within the cones, kappa, is 0.9992, 0.9965, 0.9888 at z = 0.1, 0.25, 0.5.
-Moving reports to the border adds columns, and sums of columns within the cones are within them. The certificate
-between positions proves the integers. Planar Laplace noise in floating point lacks a certificate: it is not compared.
+where a report outside moves to the border. kappa is the largest factor at which the kernel lies within the cones. The
+certificate between positions proves the integers.
 Source: the planar Laplace mechanism and its rounding, Andrés et al. 2013, section 4; the kernel is ours.
 """
 
@@ -73,7 +69,8 @@ class SplineConstants:
     least_level: float = 2.0**-900  # nats a cell: lower levels count as this, so that no weight of a cone underflows
     columns_at_once: int = 64  # of a table, to save memory
     digits: int = 10  # of the fingerprints by which equal cones are found
-    tip: float = 1 / 16  # squared radius of the rounded tip in cells (3)
+    # (3), squared radius in cells: the planar Laplace density has a kink at its centre, where a spline is too steep.
+    tip: float = 1 / 16
     reach: int = 8  # cells around a report on which kappa is found: farther away the kernel is nearer to a plane wave
     within: float = 1 - 1e-9  # share of the cones that the kernel uses: rounding to integers needs the rest
     tries: int = 12  # divisions by the excess, at most: two or three suffice
@@ -110,6 +107,8 @@ class SplineCones:
 
 def spline_cones(patches: Patches) -> SplineCones:
     """The cones of the quarters of all cells; those that two share stand once. Cost: O(n)."""
+    # Of quarters, since a plane wave e^{eps x} exceeds the cones of a cell at eps by a relative (eps h)^2 / 6, and
+    # those of its quarters by (eps h)^2 / 24. Levels are cut at HIGHEST, as the check in integers cuts them.
     levels = np.clip(patches.corner_level * patches.side, CONSTANTS.least_level, HIGHEST)
     around, n = patches.around, len(patches.around)
     cells, weights = [], []
@@ -200,7 +199,8 @@ def certified_mass(problem: DesignProblem) -> tuple[NDArray[np.uint64], Patches,
     around = patches(problem.domain, problem.metric)
     level = float(around.corner_level.min())
     cones, factor = spline_cones(around), kappa(level * side)
-    # Moving reports to the border changes the sums by rounding alone: one or two corrections of the factor.
+    # Moving reports to the border adds columns, and sums of columns within the cones are within them: the excess is by
+    # rounding alone, and takes one or two corrections of the factor.
     for _ in range(CONSTANTS.tries):
         table = _table(problem.domain, shape, side, level * factor)
         excess = cones.excess(table)
@@ -212,6 +212,7 @@ def certified_mass(problem: DesignProblem) -> tuple[NDArray[np.uint64], Patches,
 
 def kappa(z: float) -> float:
     """The largest share of z = eps h at which the kernel keeps the cones of z, to 1e-9; less than 1."""
+    # 0.9992, 0.9965 and 0.9888 at z = 0.1, 0.25 and 0.5.
     cones, radius = _cones_around(z)
     factor = 1.0
     # Slope over bound is nearly proportional to the factor, so that dividing by the excess converges at once.

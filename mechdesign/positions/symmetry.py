@@ -4,9 +4,7 @@ A convex program that a group leaves alone has an optimum that it leaves alone: 
 block x_r stands for the reports of an orbit. It lies in its own cones. The blocks, times the sizes of the orbits,
 satisfy the row sums if their means over the orbits of cells add up to 1.
 
-A group is chosen where a program and its images differ by 1e-7 at most; no bound rests on that. Constraints are raised
-to the largest of their images, which the group leaves alone exactly, and which are at most as strict as those of the
-program. The cost of every image is its own.
+A group is chosen where a program and its images differ by 1e-7 at most. No bound rests on that (`orbits`).
 """
 
 from __future__ import annotations
@@ -76,8 +74,8 @@ def edge_orbits(cost: Array, problem: DesignProblem, edges: Edges) -> tuple[Orbi
 
     def image(_: Turn, way: Cells) -> Array | None:
         wanted = keys(way[edges.tail], way[edges.head])
-        at = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(order) - 1)]
-        return edges.length[at] if (known[at] == wanted).all() else None
+        edge = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(order) - 1)]
+        return edges.length[edge] if (known[edge] == wanted).all() else None
 
     group = orbits(cost, problem, edges.length, image)
     return group, Edges(tail=edges.tail, head=edges.head, length=group.raised)
@@ -86,7 +84,8 @@ def edge_orbits(cost: Array, problem: DesignProblem, edges: Edges) -> tuple[Orbi
 def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> Orbits:
     """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7. Cost: O(n^2)."""
     # limits are numbers of the constraints, and a larger one is at most as strict. image returns those with the cell
-    # way[u] in place of u. It returns None if there are no such constraints.
+    # way[u] in place of u. It returns None if there are no such constraints. They are raised to the largest of their
+    # images: the group leaves these alone exactly, and they are at most as strict as those of the program.
     n, alike, same = problem.domain.size, problem.reports is problem.domain, float(cost.max()) * SAME
     elements, images = [], []
     for turn in lattice_symmetries(problem.domain.shape, n) if alike else ():

@@ -114,7 +114,7 @@ def test_worst_edge_has_largest_ratio_of_columns() -> None:
     mechanism, worst = rows_of(CASE), md.verify(column_mechanism(CASE)).worst
     assert worst is not None
     near, far = mechanism.probabilities([worst["secret"], worst["other"]])
-    edges = mechanism.stored.edges
+    edges = mechanism.mechanism_file.edges
     length = {frozenset(pair): d for *pair, d in zip(edges.tail, edges.head, edges.length, strict=True)}
     spent = np.log(near / far)[worst["report"]] / length[frozenset((worst["secret"], worst["other"]))]
     assert 0.5 < spent <= column_mechanism(CASE).attrs["ratio"] <= 1

@@ -206,7 +206,7 @@ def test_preconditioned_blocks_solve_normal_equations() -> None:
         applied.append(1)
         return matrix.down(scale * matrix.across(x)) + ridge * x
 
-    x = conjugate_gradients(apply, blocks.apply, right, tolerance=1e-9, most=60)
+    x = conjugate_gradients(apply, blocks.apply, right, tolerance=1e-9, iterations=60)
     dense = np.stack([matrix.across(row) for row in np.eye(n)]).T
     expected = scipy.linalg.solve(dense.T @ (scale[:, None] * dense) + np.diag(ridge), right)
     assert np.abs(x - expected).max() <= SOLVED * np.abs(expected).max()
