@@ -105,17 +105,17 @@ def _level_sums(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArra
     # it, and the second half is its mirror image. A_k is rounded down.
     rows = max(0, len(level) - a)
 
-    def shifted(i: int, j: int) -> NDArray[np.int64]:
+    def cells_at(i: int, j: int) -> NDArray[np.int64]:
         return level[i : i + rows, here.start + j : here.stop + j]
 
-    ends, side = shifted(0, 0) + shifted(a, b), 1 if b > 0 else -1
+    ends, side = cells_at(0, 0) + cells_at(a, b), 1 if b > 0 else -1
     if a == 0 or b == 0:
         return 12 * ends
     if a == abs(b):
-        return 8 * ends + 4 * (shifted(1, 0) + shifted(0, b))
+        return 8 * ends + 4 * (cells_at(1, 0) + cells_at(0, b))
     if a == 2:
-        return 5 * ends + 6 * (shifted(1, 0) + shifted(1, b)) + shifted(0, b) + shifted(2, 0)
-    return 5 * ends + 6 * (shifted(0, side) + shifted(1, side)) + shifted(1, 0) + shifted(0, b)
+        return 5 * ends + 6 * (cells_at(1, 0) + cells_at(1, b)) + cells_at(0, b) + cells_at(2, 0)
+    return 5 * ends + 6 * (cells_at(0, side) + cells_at(1, side)) + cells_at(1, 0) + cells_at(0, b)
 
 
 def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:

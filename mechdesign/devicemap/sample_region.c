@@ -26,7 +26,7 @@
  *
  * Cell c of n1 n2 is place (c div n2 + margin, c mod n2 + margin) of R x C; the report of a place in the margin is the
  * nearest cell. Neighbours, edge lengths, weights W, kernel E and the bound of S, the claim and its proof are in
- * mechdesign/devicemap/device_map.py; the order of places and the use of random bytes are in draw.py of that folder.
+ * mechdesign/devicemap/device_map.py. The order of places and the use of random bytes are in draw.py of that folder.
  * Equal bytes give equal reports here, in JavaScript and in Python: Dijkstra's method settles places in the order of
  * (distance, number). Each takes (E(q) - E(cap)) W of the integers below S; then every place takes E(cap) W of them, in
  * the order of numbers.                                                                                            (1)
@@ -99,8 +99,8 @@ struct region_wide {
   uint64_t high, low;
 };
 
-/* By halves of 32 bits: a product of two and one half more is at most (2^32 - 1)^2 + 2^32 - 1 < 2^64, so that neither
- * `middle` nor `other` wraps. */
+/* By halves of 32 bits. A product of two and one half more is at most (2^32 - 1)^2 + 2^32 - 1 < 2^64: neither `middle`
+ * nor `other` wraps. */
 static struct region_wide region_product(uint64_t a, uint64_t b) {
   const uint64_t half = 0xffffffffu;
   uint64_t low = (a & half) * (b & half), middle = (a >> 32) * (b & half) + (low >> 32);
@@ -259,8 +259,8 @@ static uint64_t region_weight(const struct region *region, uint32_t place) {
   return (uint64_t)mantissa[b % 16] << b / 16;
 }
 
-/* The edges of a place towards (down, right): offsets of the cells whose levels enter the length, and their weights
- * (12; 8 and 4; 5, 6 and 1: "Edges" in device_map.py). */
+/* The edges of a place towards (down, right): offsets of the cells whose levels enter the length, and their weights.
+ * These are 12, or 8 and 4, or 5, 6 and 1 ("Edges" in device_map.py). */
 static void region_edges(struct region *region, const unsigned char *scales) {
   static const int32_t steps[8][2] = {{1, 0}, {0, 1}, {1, 1}, {1, -1}, {2, 1}, {2, -1}, {1, 2}, {1, -2}};
   static const uint32_t scale[8] = {0, 1, 2, 2, 3, 3, 4, 4};

@@ -1,9 +1,9 @@
 """The page of a device map, and the folder of files for devices.
 
-The page holds the file and its facts. The folder holds region.map, for devices without zlib and JSON; sample_region.c
-draws from it in place. It is a plain container (mechanism/container.py) of the kind "device". The first array is numbers
-(u8): n1, n2, margin, stencil, cap, shift, g, k, grain, ratio, five length scales. The last two scales are 0 with 8
-neighbours. Then come level (u2), potential (i2) and weight (u1) of R x C places, as in device_map.py.
+The page holds the file and its facts. The folder holds region.map, for devices without zlib and JSON. From it
+sample_region.c draws in place. It is a plain container (mechanism/container.py) of the kind "device". The first array
+is numbers (u8): n1, n2, margin, stencil, cap, shift, g, k, grain, ratio, five length scales. The last two scales are 0
+with 8 neighbours. Then come level (u2), potential (i2) and weight (u1) of R x C places, as in device_map.py.
 """
 
 from __future__ import annotations

@@ -57,9 +57,9 @@ class Factors:
     # No product wraps. step cap < 58 * 0.69 * 2^48 < 2^54, and no edge is longer than the cap: step times units is
     # below 2^54 too. Lengths are cut at 2^13 nats, which is 2^61 in units of 2^-48. E(q_k(u)) W(k) is at most 2^86 and
     # there are fewer than 2^31 columns: S(u) is below 2^117, and is added in parts (`_row_sums`).
-    # No compiled loop leaves its arrays: the schema of a file has every type, shape and place number checked
-    # (mechanism/schema.py), `first` rises from 0 and stays below the number of generators, and no distance exceeds the
-    # cap, so that it is an index of `kernel`.
+    # No compiled loop leaves its arrays. The schema of a file has every type, shape and place number checked
+    # (mechanism/schema.py). `first` rises from 0 and stays below the number of generators. No distance exceeds the cap,
+    # so that it is an index of `kernel`.
     metric: IntegerMetric
     step: int  # in 2^-48 nats
     weight: NDArray[np.uint32]  # (c,) in [1, 2^28]
@@ -166,12 +166,11 @@ class Factors:
 
     def claim_utilisation(self, edges: Edges, row_sum: NDArray[np.float64], slack: float = 0.0) -> NDArray[np.float64]:
         """(j_e step + |ln S(u) - ln S(v)| + slack) / d_e (e,) in floating point, of row sums (n,) up to a factor."""
-        # In exact arithmetic its maximum bounds every log-ratio over length. The logarithms of sums below 2^117,
-        # rounded to doubles, make it wrong by less than 2^-44 nats / d_e; so it guides searches and is printed, but
-        # proves nothing. At 1 or less with a slack of 2^-19 (2) holds in integers for the same row sums, if the metric
-        # has every edge: |ln S(u) - ln S(v)| is then at most d_e - j_e step - 2^-19 + 2^-44. `breaches` rounds d_e -
-        # j_e step down by less than 2^-48 and then 2^-20, and e to its power by a relative 2^-60: together less than
-        # 2^-19 - 2^-44.
+        # In exact arithmetic its maximum bounds every log-ratio over length. In doubles, logarithms of sums below 2^117
+        # make it wrong by less than 2^-44 nats / d_e. So it guides searches and is printed, but proves nothing. With a
+        # slack of 2^-19 a maximum of at most 1 implies (2) for the same row sums, if the metric has every edge. For |ln
+        # S(u) - ln S(v)| is then at most d_e - j_e step - 2^-19 + 2^-44. `breaches` rounds d_e - j_e step down by less
+        # than 2^-48 and then 2^-20, and e to its power by a relative 2^-60: by less in all than 2^-19 - 2^-44.
         logarithm = np.log(row_sum)
         spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
         return np.asarray((self.nats_per_unit * self.units_of(edges) + spent + slack) / edges.length)

@@ -170,8 +170,7 @@ def _search_window(sources, cap, shift, first, near, units, scratch):  # type: i
                 y = near[e]
                 seen[edge], lengths[edge] = y, units[e]
                 edge += 1
-                # d + units <= cap + longest edge <= 65,535. Signed, since `shift` is: Numba would mix them into
-                # doubles.
+                # No sum wraps: d + units is at most cap + longest edge <= 65,535.
                 reached, previous = d + np.int64(units[e]), np.int64(distance[y])
                 if reached >= cap or reached >= previous:
                     continue

@@ -5,8 +5,8 @@ r"""Weights of certified columns: designs between positions that are too large f
 The cones of the gradient bind each report alone and are homogeneous, so columns within them may be scaled and added. A
 weighted sum that is 1 in every row is a table of the program. The optimum here is an upper bound of the program's.
 
-Columns. The noise of the plane around cells of the lattice, plus the least constant a that brings it within the cones
-of every cell, and the constant column, so that there are weights:
+Columns. The constant column, so that there are weights, and noise of the plane around cells of the lattice. To this is
+added the least constant a that brings it within the cones of every cell:
 
     |slope p|(k) <= bound p(k) + a bound 1(k)    for every cone k.                                                   (1)
 
@@ -233,10 +233,10 @@ def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole
 
 def plane_noise(z: float, reach: int, loss: Loss) -> Array:
     """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre."""
-    # One eighth of a square stands for all of it, since the mean of a column over flips and turns is as good: cells
-    # (i, j) with j <= i, each with the number of its images. The rows around a cell are those of the images of its
-    # neighbours. Displacements beyond the border count as the border: the cones hold for such a column too, and at 16
-    # nats it is e^-16 of its maximum.
+    # One eighth of a square stands for all of it, since the mean of a column over flips and turns is as good. These are
+    # the cells (i, j) with j <= i, each with the number of its images. The rows around a cell are those of the images
+    # of its neighbours. Displacements beyond the border count as the border: the cones hold for such a column too, and
+    # at 16 nats it is e^-16 of its maximum.
     far = max(2, min(reach, math.ceil(CONSTANTS.noise_nats / z), CONSTANTS.noise_cells))
     i, j = np.tril_indices(far + 1)
     places = [(np.minimum(np.abs(i + a), far), np.minimum(np.abs(j + b), far)) for a, b in AROUND]

@@ -16,9 +16,9 @@ are C(3, a) C(3, c) times the coefficients of e P and of h grad P. Bernstein pol
 
 Where z is one number on the cell, degree 2 suffices for both sides: 9 conditions |(g_i b_j, b_i g_j)| <= z b_i b_j.
 Where conditions fail for a cell and a report, the four quarters of the cell are checked instead, each with half the
-levels of e at its corners. If levels (n, 16) stand at the corners of quarters, half of those is used, and the
-conditions of the cell are left out. z is rounded down to multiples of 2^-60, in quarters again; a level above 4 nats a
-cell counts as 4. No product wraps, for any masses up to 2^62 and any levels.
+levels of e at its corners. If levels (n, 16) stand at the corners of quarters, only the quarters are checked, with
+half of those. z is rounded down to multiples of 2^-60, in quarters again. A level above 4 nats a cell counts as 4. No
+product wraps, for any masses up to 2^62 and any levels.
 Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the conditions are ours.
 """
 
@@ -129,7 +129,7 @@ def _check(coefficients, z, pad, work, sums, good, count):  # type: ignore[no-un
     # One level on the cell: degree 2 suffices, with nine conditions. With N beyond C along y, and E beyond it along x,
     #     node    (E - W)^2 + (N - S)^2                              <= (2 z C)^2
     #     x edge  (4 (E - C))^2 + (N + NE - S - SE)^2                <= (2 z (C + E))^2          y edge alike
-    #     corner  (2 (E + NE - C - N))^2 + (2 (N + NE - C - E))^2    <= (z (C + E + N + NE))^2
+    #     corner  (2 (E + NE - C - N))^2 + (2 (N + NE - C - E))^2    <= (z (C + E + N + NE))^2      all four alike
     if z[0] == z[1] and z[0] == z[2] and z[0] == z[3]:
         for entry in range(9):
             for y in range(count):
@@ -157,8 +157,8 @@ def _check(coefficients, z, pad, work, sums, good, count):  # type: ignore[no-un
 @numba.njit(cache=True, nogil=True)
 def _refine(p, fine, count):  # type: ignore[no-untyped-def]
     # Write 16 times the masses of the quarters to fine (16, count), by Chaikin's rule along x and y; p is changed.
-    # Along an axis the masses on cells of half the side are (3 p_- + p_0, p_- + 3 p_0, 3 p_0 + p_+, p_0 + 3 p_+) / 4:
-    # the lower half takes the first three, the upper half the last three. Four times these are integers.
+    # Along an axis the masses on cells of half the side are (3 p_- + p_0, p_- + 3 p_0, 3 p_0 + p_+, p_0 + 3 p_+) / 4.
+    # The lower half takes the first three, the upper half the last three. Four times these are integers.
     for j in range(3):
         for y in range(count):
             low, middle, high = p[j, y], p[4 + j, y], p[8 + j, y]

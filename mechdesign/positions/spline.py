@@ -199,7 +199,7 @@ def certified_mass(problem: DesignProblem) -> tuple[NDArray[np.uint64], Patches,
     around = patches(problem.domain, problem.metric)
     level = float(around.corner_level.min())
     cones, factor = spline_cones(around), kappa(level * side)
-    # Moving reports to the border adds columns, and sums of columns within the cones are within them: the excess is by
+    # Moving reports to the border adds columns, and sums of columns within the cones are within them. The excess is by
     # rounding alone, and takes one or two corrections of the factor.
     for _ in range(CONSTANTS.tries):
         table = _table(problem.domain, shape, side, level * factor)
