@@ -32,7 +32,7 @@ from the centre, a in {-M, ..., M}, M = 2^15, has the integer weights
     (M - a)^2,  6 M^2 - 2 a^2,  (M + a)^2,  of 2^33 together.                                                        (3)
 
 The step must stay secret: with it a report reveals more than the claim allows. Nor is a report drawn from a row by its
-number. In designs of 20 x 20 cells at one level, rows of neighbours differ by up to 1.117 times the claim at eps h = 0.5.
+number. In designs of 20 x 20 cells at one level, eps h = 0.5, rows of neighbours differ by up to 1.117 eps h nats.
 So the claim about rows has a scale of its own.
 Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; the claim is ours.
 """
