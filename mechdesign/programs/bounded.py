@@ -66,7 +66,7 @@ class Bounded(Coupled):
 
         # Tables (2).
         table, constraints = private_table(self.problem)
-        # (3): an infinite B(u) is no constraint, and solvers take finite right-hand sides only.
+        # (3): an infinite B(u) needs no constraint, and solvers take finite right-hand sides only.
         bounded = np.flatnonzero(np.isfinite(self.bounds))
         at_secret = cp.sum(cp.multiply(self.problem.loss_matrix, table), axis=1)
         constraints.append(at_secret[bounded] <= self.bounds[bounded])

@@ -153,10 +153,8 @@ class ErrorCap(RowConstraint):
 
     Parameters
     ----------
-    radius : float
-        In units of length.
-    share : float
-        Probability.
+    radius, share : float
+        In units of length; a probability.
     secrets : sequence of int
         The secrets that it holds for; all by default.
 

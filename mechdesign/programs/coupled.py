@@ -59,7 +59,7 @@ class SideRows:
     def excess_up(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """The excess (k,) of a table (n, m) over the limits, rounded up; 0 on rows with s > 0, which t absorbs."""
         # It holds for any table whose entries differ from `table` by half a unit in the last place. The rounding of a
-        # sum of j products is at most (j + 1) 2^-53 times the sum of their absolute values; 2^-52 doubles that, which
+        # sum of j products is at most (j + 1) 2^-53 times the sum of their absolute values. Twice that, 2^-52,
         # covers the rounding of `size` itself.
         terms = np.diff(self.matrix.indptr)
         size = abs(self.matrix) @ np.abs(table.ravel()) + np.abs(self.limit)

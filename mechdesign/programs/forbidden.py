@@ -1,7 +1,6 @@
 """Forbidden reports leave the set of reports, because a report that is impossible at one secret is impossible at all.
 
-Every edge is finite, so P(y|u) = 0 forces P(y|v) = 0 for every neighbour v and, the domain being connected, for every
-secret. So a cap of 0 is refused, and an error beyond a radius can be made improbable but not impossible.
+Every edge is finite and the domain is connected, so P(y|u) = 0 forces P(y|v) = 0 for every secret v.
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
 
     Parameters
     ----------
-    problem : DesignProblem
-        The problem.
-    forbidden : sequence of int
-        Numbers of reports.
+    problem, forbidden : DesignProblem, sequence of int
+        The problem, and numbers of reports.
 
     Returns
     -------

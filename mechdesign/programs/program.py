@@ -37,7 +37,6 @@ class Program(FrozenRecord, ABC):
 
     @property
     def objective_of(self) -> str:
-        """The name of the objective."""
         return EXPECTED_LOSS
 
     @abstractmethod

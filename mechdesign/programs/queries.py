@@ -7,9 +7,8 @@ r"""The mechanism of a query (Algorithm 1 with few answers): kernels of label se
     subject to  P(y|u) <= e^{d_e} P(y|v)     for every edge e = (u, v), both ways, and y = q(u), q(v)   (4)
 
 f_S(u) = min over s in S of d(u, s) solves |grad f| = eps with f = 0 on S. With S = q^{-1}(y) alone, columns away from
-their own label are those of Algorithm 1: the smallest private ones for the values at the label's border. On its own
-label a column is the rest, so that rows sum to 1 by construction, where K w = 1 has n rows and m unknowns. Smaller sets
-let an answer recede: from corners of three labels, from thin parts of its label, and from short edges.
+their label are those of Algorithm 1. On its label a column is the rest, so that rows sum to 1 by construction. Smaller
+sets let an answer recede: from corners of three labels, from thin parts of its label, and from short edges.
 Source: Koufogiannis & Pappas 2016, Algorithm 1 with a query q; the boundary condition is its "design choice".
 Known: a column away from its own label is private for any weights, so the constraints listed imply all others. S = all
 places makes constant mechanisms feasible: the value is at most the loss of the best constant report and at least that
@@ -69,7 +68,6 @@ class QueryWeights(Program):
 
     @property
     def query(self) -> Query:
-        """The query q."""
         assert self.problem.query is not None
         return self.problem.query
 

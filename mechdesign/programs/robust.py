@@ -59,7 +59,6 @@ class Robust(Coupled):
 
     @property
     def priors_array(self) -> NDArray[np.float64]:
-        """The checked priors (k, n)."""
         return np.asarray(self.priors, float)
 
     def statement(self) -> cp.Problem:

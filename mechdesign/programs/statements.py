@@ -43,10 +43,8 @@ def lipschitz(table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]
 
     Parameters
     ----------
-    table : cvxpy.Variable
-        (n, m) probabilities.
-    problem : DesignProblem
-        The metric.
+    table, problem : cvxpy.Variable, DesignProblem
+        (n, m) probabilities; the metric.
 
     Returns
     -------
@@ -82,10 +80,8 @@ def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
 
     Parameters
     ----------
-    table : cvxpy.Variable
-        (n, m) probabilities.
-    problem : DesignProblem
-        Prior and loss.
+    table, problem : cvxpy.Variable, DesignProblem
+        (n, m) probabilities; prior and loss.
 
     Returns
     -------

@@ -15,15 +15,8 @@ With ds and dz eliminated, H = A' diag(z / s) A is block diagonal, one dense blo
 The dense Schur complement S, n x n, is the only matrix that couples reports: one factorisation an iteration, whatever
 the number of variables.
 
-Rows. Every constraint has a cone row s = q[upper] - e^{-slack} q[lower]. The first variable of every block has a row
-s = q, because a block may have no other row. Side rows follow; each joins all variables of one block (posteriors/).
-Row sums M q (n,) are sums over reports of q e^{-D}, plus the constant report.
-
-Residuals use all entries of M. Directions use near entries only, D < 11.5 nats or coefficients above 1e-5, so row sums
-drift by a few 1e-6. A restoration with the last factors removes this drift; the repair of the table then costs little.
-
-Start. Profiles q = (1 + D / (D + 3)) / sum_u e^{-D}, a little flatter than the eikonal ones and therefore inside the
-cone or near it; multipliers from the eikonal dual. A tiny mu and profiles e^{theta D} fail.
+Every constraint has a cone row s = q[upper] - e^{-slack} q[lower]. Side rows follow; each joins all variables of one
+block (posteriors/). Row sums M q (n,) are sums over reports of q e^{-D}, plus the constant report.
 
 All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 """
@@ -49,7 +42,9 @@ from mechdesign.solvers.lp.restricted import RestrictedProgram
 from mechdesign.solvers.result import Stop
 
 Vector = NDArray[np.float64]
-NEAR = 11.5  # nats within which entries count in directions: coefficients above 1e-5
+# Nats within which entries of M count in directions: coefficients above 1e-5. Residuals use all entries. Row sums then
+# drift by a few 1e-6, and a restoration with the last factors removes the drift.
+NEAR = 11.5
 _RIDGE = 1e-13  # relative increase of the diagonal: row sums that say the same leave S singular
 _PARTS = 32  # pieces of work handed to the cores
 _BLAS = ThreadpoolController()
@@ -105,7 +100,8 @@ class Layout(NamedTuple):
     def of(cls, program: RestrictedProgram, side: sp.csr_array) -> Layout:
         m, n = program.component.shape
         block = np.repeat(np.arange(m + 1), np.diff(program.rows))
-        place = np.arange(len(block)) + block  # every block has one more row, its first, s = q
+        # Every block has one more row, its first, s = q: a block may have no other row.
+        place = np.arange(len(block)) + block
         rows = program.rows + np.arange(m + 2)
         total = int(rows[-1])
         lower, upper, ratio = np.zeros(total, np.int32), np.zeros(total, np.int32), np.zeros(total)
@@ -133,11 +129,10 @@ class Layout(NamedTuple):
 
 
 class BlockAlgebra:
-    """Products and factors for a restricted program of m reports over n secrets, v variables, c rows and r side rows.
+    """Products and factors of a restricted program: m reports, n secrets, v variables, c cone rows, r side rows."""
 
-    A side row has an entry for every variable of one block; side rows are in the order of their blocks.
-    Memory: 16 bytes per near entry, 16 per row, 8 for each entry of the m blocks, 8 n^2 for the Schur complement.
-    """
+    # A side row has an entry for every variable of one block; side rows are in the order of their blocks. Memory: 16
+    # bytes per near entry, 16 per row, 8 for each entry of the m blocks, 8 n^2 for the Schur complement.
 
     def __init__(self, program: RestrictedProgram, side: sp.csr_array | None = None) -> None:
         self.program = program
@@ -359,17 +354,13 @@ class InteriorPoint:
 def solve_blocks(
     program: RestrictedProgram,
     *,
-    dual: Vector,
+    dual: Vector,  # (n,): multipliers to start from
     tolerance: float,
-    side: sp.csr_array | None = None,
-    deadline: float = np.inf,
-    on_progress: Callable[[int], None] | None = None,
+    side: sp.csr_array | None = None,  # (r, v): rows with side q >= 0
+    deadline: float = np.inf,  # of time.monotonic()
+    on_progress: Callable[[int], None] | None = None,  # takes the number of every iteration
 ) -> InteriorPoint:
-    """Solve a restricted program to a relative complementarity gap.
-
-    dual (n,): multipliers to start from. side (r, v): rows with side q >= 0. deadline: of time.monotonic().
-    on_progress: called with the number of every iteration. Ctrl-C ends the method, which returns its best point.
-    """
+    """Solve a restricted program to a relative complementarity gap; Ctrl-C ends it at the best point so far."""
     algebra = BlockAlgebra(program, side)
     start = _start(program, algebra, dual)
     run = _Run(algebra=algebra, best=start, tolerance=tolerance, deadline=deadline, on_progress=on_progress)
@@ -500,7 +491,9 @@ class _Errors:
 
 
 def _start(program: RestrictedProgram, algebra: BlockAlgebra, dual: Vector) -> _State:
-    # Each report gets a total of about 1 over the secrets: row sums start near 1 if reports are as many.
+    # Each report gets a total of about 1 over the secrets: row sums start near 1 if reports are as many. The profiles
+    # 1 + D / (D + 3) are a little flatter than the eikonal ones, and therefore inside the cone or near it; profiles
+    # e^{theta D} and a tiny mu fail.
     widths = np.add.reduceat(algebra.sums_transposed(np.ones(algebra.secrets)), program.first[:-1])
     widths[-1] = _OPTIONS.start_rarity
     q = (1 + program.head / (program.head + 3)) / np.repeat(widths, np.diff(program.first))

@@ -2,38 +2,28 @@
 
 The optimal program (`rule`, by method "auto"):
 
-    if secrets > 4,900 and a pool accepts the problem:             pool
-    if reports < secrets and constraints <= 60,000:                highs first
-    if secrets <= 2,500 and (all pairs are edges, or secrets <= 700, or the nearest place is < 0.45 nats away):
-                                                                   columns
-    else:                                                          blocks
-    if constraints <= 60,000:                                      highs last, unless it was first
+1. `pool` alone, if secrets > 4,900 and a pool accepts the problem.
+2. `highs`, if reports < secrets and constraints <= 60,000.
+3. `columns`, if secrets <= 2,500 and all pairs are edges, or secrets <= 700, or the nearest place is < 0.45 nats away;
+   else `blocks`.
+4. `highs`, if constraints <= 60,000, unless it was first.
 
-    highs     the whole linear program by HiGHS
-    columns   column generation (column_generation.py): by vertices if `has_few_rays`, else with multipliers in a box;
-              the other of the two follows if the first ends above the gap
-    blocks    the block interior-point method on restricted programs (blocks.py)
-    pool      columns without a table, of the capability factored: up to 6,000 secrets if the loss is a table, and
-              then the result is a table too
-
-Few rays (`has_few_rays`):
-
-    if secrets <= 25:               yes, since vertices end at the optimum
-    if all pairs are edges:         secrets <= 450, and the nearest place is 1 nat away or more (0.45 up to 50 secrets)
-    else:                           secrets <= 700, and the nearest place is 2.5 nats away or more
+| route | method |
+|---|---|
+| highs | the whole linear program by HiGHS |
+| columns | column generation by vertices if `has_few_rays`, else in a box; the other one follows above the gap |
+| blocks | the block interior-point method on restricted programs (blocks.py) |
+| pool | columns without a table (factored/); up to 6,000 secrets with a loss given as a table, and a table results |
 
 Coupled programs (`coupled_attempts`):
 
-    if the whole program has > 60,000 rows and `designs_fit`:      designs of changing priors first
-    elif the nearest place is >= 1 nat away, secrets <= 450, and side rows <= secrets:  rays first
-    if the whole program has <= 400,000 rows:                      the whole program
-    if rays would not be first and secrets <= 450:                 rays last
-
-The whole program (`whole_trials`): the simplex method up to 10,000 rows, the interior-point method up to 400,000.
-Eikonal weights (`takes_factors`): factored by request, or by "auto" beyond 1,600 secrets if factors suit.
+1. Designs of changing priors, if the whole program has > 60,000 rows and `designs_fit`; else rays, if `suits_rays` and
+   side rows <= secrets.
+2. The whole program, if it has <= 400,000 rows: by the simplex method up to 10,000 rows, else by interior points.
+3. Rays, if they were not to be first and secrets <= 450.
 
 "The nearest place" is the median over places of the distance to it in nats. If a route ends above the gap, the next one
-that accepts the problem continues. Measured by benchmarks/run.py.
+that accepts the problem continues. benchmarks/run.py times the routes.
 """
 
 from __future__ import annotations
@@ -65,9 +55,9 @@ VERTICES = 450  # secrets up to which vertices are taken by all pairs, and where
 DESIGNS = 900  # secrets up to which designs of changing priors are mixed (coupled.py): a master of 2 n rows
 DESIGNS_FIRST = 60_000  # rows of the whole program beyond which they come first
 LARGEST_TABLE = 1_600  # secrets up to which "auto" keeps eikonal weights as a table: 40 x 40
-FEWEST = 25  # up to which vertices are taken whatever the edges: they end at the optimum
+FEWEST = 25  # secrets up to which vertices are taken whatever the edges: they end at the optimum
 PAIRED, FAR_PAIRS = 50, 1.0  # by all pairs of more places warm-start trees pay, up to so many nats
-FAR = 0.45  # nats to the nearest other place, in the median, from which edges are no longer short
+FAR = 0.45  # nats to the nearest other place, in the median, from which edges count as long
 FARTHER = 2.5  # the same, from which rays are few where edges are
 LONG = 1.0  # the same, from which rays are faster than the whole coupled program
 SIMPLEX_LIMIT = 10_000  # rows of the whole program up to which the simplex method is used
@@ -154,15 +144,17 @@ def is_complete(problem: DesignProblem) -> bool:
 def nearest(problem: DesignProblem) -> float:
     """The median over places of the distance in nats to the nearest other place; infinite for one place."""
     edges = problem.edges
-    least = np.full(problem.domain.size, np.inf)
-    np.minimum.at(least, edges.tail, edges.length)
-    np.minimum.at(least, edges.head, edges.length)
-    return float(np.median(least))
+    # The nearest place is a neighbour, so no shortest paths are needed.
+    shortest = np.full(problem.domain.size, np.inf)
+    np.minimum.at(shortest, edges.tail, edges.length)
+    np.minimum.at(shortest, edges.head, edges.length)
+    return float(np.median(shortest))
 
 
 def has_few_rays(problem: DesignProblem) -> bool:
     """True if few rays make the optimal table: long edges, and few places or pairs."""
     size = problem.domain.size
+    # So few vertices always end at the optimum.
     if size <= FEWEST:
         return True
     if is_complete(problem):
@@ -190,6 +182,7 @@ def rule(problem: DesignProblem) -> list[tuple[MethodName, str]]:
     if size > TABLE and rejection_reason("pool", problem) is None:
         return [("pool", f"more than {TABLE:,} secrets")]
     order: list[tuple[MethodName, str]] = []
+    # Few answers make a whole program of few variables, where HiGHS needs no cuts or columns.
     if answers < size and _is_small(problem):
         order.append(("highs", f"{answers} answers for {size} secrets, {constraints(problem):,} constraints"))
     why = _why_columns(problem)
@@ -230,8 +223,9 @@ def optimal_attempts(problem: DesignProblem, method: str | None) -> list[Attempt
     attempts = [attempt[name] for name in names]
     if first in attempts and (second is Attempt.BOXES or problem.domain.size <= VERTICES):
         attempts.append(second)
+    # A basic solution may leave columns of zeros, which no repair makes positive.
     if method == "highs" and not problem.prior_array.all():
-        attempts.append(Attempt.VERTICES)  # a basic solution may leave columns of zeros, which no repair makes positive
+        attempts.append(Attempt.VERTICES)
     return attempts
 
 

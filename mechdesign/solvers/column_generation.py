@@ -9,27 +9,20 @@
 | `DesignGeneration` | an optimal design for a prior of the secrets | at vertices, its side rows share a maximum |
 
 Rays. Multipliers of the side rows give an effective cost, for which those of the row sums are priced. A ray of negative
-price becomes a column, and the same pricing gives the homogeneous bound. With edges of 1.3 nats and more, few rays make
-the optimal table. Zeros of the prior do no harm, because no variable of the master is a single entry of the table. For
-the minimax program the multipliers of the side rows converge to the least favourable prior.
+price becomes a column, and the same pricing gives the homogeneous bound. With long edges few rays make the optimal
+table.
 
 Columns in a box. A round prices to ratios, moves the box, and solves the master. Near the gap the master is solved with
-the box open in effect, and the multipliers at the centre are proved (warm_pricing.py). Cost of a round: a pricing, and
-some 20 steps of O(columns o^2) for o orbits. Memory: 16 n bytes for each of up to 6 o columns.
+the box open in effect, and the multipliers at the centre are proved (warm_pricing.py).
 
-Designs of changing priors, where a maximum is minimised:
+Designs of changing priors minimise a maximum over private tables:
 
-    minimise over private P   max over side rows k of (G_k P - h_k) / s_k
+    min over P of max over side rows k of (G_k P - h_k) / s_k
+        = max over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k              (1)
 
-By duality this is the maximum over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k.
-For the worst-case loss mu is a prior over the secrets. Every round solves that program. Its bound is valid for the
-coupled program, and every report of its table becomes a column of the master. The next mu averages the master's
-multipliers with the best ones so far (1). It stays within a factor of the best ones, which grows when the bound rises
-and shrinks otherwise: far from them designs are slow, and their tables useless. These are cutting planes, one a report
-(Kelley 1960, Journal of SIAM 8), centred at the best point (Wentges 1997, International Transactions in Operational
-Research 4), in a trust region (Linderoth and Wright 2003, Computational Optimization and Applications 24).
-
-Ray generation solves the master before it prices, since its first master has columns. The other two price first.
+For the worst-case loss mu is a prior over the secrets. Every round solves the program of one mu. Sources: Kelley 1960,
+Journal of SIAM 8 (cutting planes); Wentges 1997, International Transactions in Operational Research 4 (centring);
+Linderoth and Wright 2003, Computational Optimization and Applications 24 (trust region).
 """
 
 from __future__ import annotations
@@ -224,6 +217,9 @@ def _first_columns(task: Task) -> tuple[list[Columns], float]:
 class RayGeneration(MixtureGeneration):
     """Rays of negative price over the privacy cone."""
 
+    # The first master has columns, so it is solved before the first pricing; the other generations price first. Zeros
+    # of the prior do no harm, because no variable of the master is a single entry of the table.
+
     def __init__(self, name: str, task: Task, target: float, options: RayOptions = _RAYS) -> None:
         super().__init__(name, task)
         self.options, self.max_rounds, self.stall = options, options.max_rounds, StallRule(options.stall_rounds)
@@ -358,6 +354,7 @@ class DesignGeneration(MixtureGeneration):
         if pair is None:
             return False
         self.design, dual = pair
+        # (1): the bound of any mu is valid for the coupled program.
         bound = task.bound(dual, prior)
         # Every report of the design is a column, so that the master recombines reports of several designs.
         self.master.add(np.ascontiguousarray(self.design.mass.T / float(ROW_SUM)), np.arange(task.cost.shape[1]))
@@ -383,7 +380,8 @@ class DesignGeneration(MixtureGeneration):
             # The square root halves the radius in logarithms: multipliers are compared by ratios.
             self.radius = max(math.sqrt(self.radius), smallest)
         latest = project_dual(self.master.multipliers, self.task.rows.epigraph_coefficient)
-        # (1): the average with the best point, within the trust region around it.
+        # The average with the best point, within a trust region of ratios around it: far from it designs are slow, and
+        # their tables useless.
         between = options.centred * best.multipliers + (1 - options.centred) * latest
         self.multipliers = np.clip(between, best.multipliers / self.radius, best.multipliers * self.radius)
 
@@ -420,6 +418,9 @@ class BoxGenerationOptions:
 
 class BoxGeneration(Generation):
     """Warm pricing of multipliers in a box, for tasks without side rows."""
+
+    # Cost of a round: a pricing, and some 20 steps of O(columns o^2) for o orbits. Memory: 16 n bytes for each of up to
+    # 6 o columns.
 
     master: BoxMaster
 

@@ -52,11 +52,7 @@ _Table = NDArray[np.float64]
 
 
 def solve_constrained(program: Constrained, targets: Targets) -> SolveResult:
-    """Solve by the solver of claimed limits if there are any, else by `solve_coupled`.
-
-    Inequalities beyond side rows add the statement, and tangents for the bound. Raises InputError if no solver accepts
-    the statement; other errors are those of `solve_coupled`.
-    """
+    """Solve by the solver of claimed limits, by `solve_coupled`, or by the statement and tangents."""
     solver = limit_solver(program)
     if solver is not None:
         return solver.solve(targets)

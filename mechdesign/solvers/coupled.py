@@ -110,11 +110,7 @@ class DesignRoute:
 
 
 def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = None) -> SolveResult:
-    """Solve a coupled program, or one of other side rows.
-
-    Raises InfeasibleError if the constraints are proved to contradict each other, and else, without a certified table,
-    DesignError, or SolverError if time ended too early.
-    """
+    """Solve a coupled program, or one of other side rows; InfeasibleError if its limits provably contradict."""
     task, budget = task_of(program, rows), TimeBudget.of(targets.time_limit)
     incumbent = Incumbent(constant=task.constant, target=targets.gap, report=reporter(targets.on_progress))
 

@@ -6,9 +6,7 @@ A step moves x, the multipliers and z towards the same product x z everywhere, f
 
     A dx = 1 - A x,    A' ddual + dz = c - A' dual - z,    z dx + x dz = r.                                      (2)
 
-With dx and dz eliminated, a `System` solves the equations A diag(x / z) A'. A dense one may have a box of multipliers
-(dense_program.py), a sparse one a pull to earlier multipliers (factored/pool_master.py). Programs of cones with
-separate blocks have other steps (blocks.py). Source: Mehrotra 1992, SIAM J. Optim. 2.
+With dx and dz eliminated, a `System` solves the equations A diag(x / z) A'. Source: Mehrotra 1992, SIAM J. Optim. 2.
 """
 
 from __future__ import annotations

@@ -6,21 +6,18 @@ objective an upper bound. `VertexMaster` takes side rows:
     minimise  sum_k c_k x_k + t   subject to   sum_k x_k g_k(u) = 1 for every secret u,   x, t >= 0              (1)
                                                sum_k x_k G_j g_k <= h_j + s_j t for every side row j
 
-The simplex method solves it at a vertex; with side rows the interior-point method solves it. Interior multipliers are
-central among the optimal ones, and give bounds earlier when multipliers of limits and sums interact. If a method fails,
-the other is used. The unit of the objective is that of the best mixture so far. The model is rebuilt in that unit when
-it has fallen, or after some rounds: a constant report may cost 30,000 times the optimum. The basis gives point and
-multipliers once more, because those of the simplex method have its tolerance.
+The simplex method solves it at a vertex; with side rows the interior-point method solves it. If a method fails, the
+other is used. The unit of the objective is that of the best mixture so far.
 
 `BoxMaster` holds its multipliers between b = centre - width f and a = centre + width f by place, f their weight
-(warm_pricing.py). Without the box the multipliers of a young master are useless, and so are the rays that they price:
+(warm_pricing.py). Without the box the first multipliers are useless, and so are the rays that they price:
 
     minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0                  (2)
 
-The interior-point method (dense_program.py) solves it to a tenth of the gap, since centred multipliers price better
-rays. Signs are free: some multipliers are negative where priors are zero, and lambda >= 0 costs 3 % more. Under
-symmetries of the program one report of each orbit is priced, and rows are means over the orbits of places. The box is
-that of du Merle et al. 1999, Discrete Mathematics 194; its rule (3) is ours.
+The interior-point method (dense_program.py) solves it to a tenth of the gap. Multipliers have either sign, because some
+are negative where priors are zero. Under symmetries of the program one report of each orbit is priced, and rows are
+means over the orbits of places. Source: du Merle et al. 1999, Discrete Mathematics 194, for the box; its rule (3) is
+ours.
 """
 
 from __future__ import annotations
@@ -81,6 +78,8 @@ class VertexMaster:
         columns = rows.matrix.tocsc()
         self._side = [columns[:, y::m].tocsr() for y in range(m)] if rows.size else []
         self.limit = rows.limit
+        # Interior multipliers are central among the optimal ones: bounds come earlier when those of limits and sums
+        # interact.
         self.is_interior = rows.size > 0
         self.rays, self.reports = np.empty((0, n)), np.empty(0, np.int64)
         self.costs, self.sides = np.empty(0), np.empty((0, rows.size))
@@ -111,6 +110,7 @@ class VertexMaster:
             self._pass_to_highs(slice(-new, None))
         self._minimise(time_limit, lower_bound)
         self._rounds += 1
+        # The tolerances of HiGHS are absolute, and a constant report may cost 30,000 times the optimum.
         has_fallen = self.objective < self._unit / self.options.rebuild_factor
         if has_fallen or self._rounds >= self.options.rebuild_rounds:
             self._rebuild()

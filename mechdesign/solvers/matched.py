@@ -8,11 +8,10 @@ the logarithm of eps: for an expected distance, or for a true level,
 Mechanisms of different kinds are then equally private for the Euclidean metric, whatever they claim.
 
 For all tables every evaluation is an optimal design. The next level follows from the power by which the expected
-distance fell between the last two (1); two or three designs suffice. From above: a design at level g of the graph that
-meets the target is private over all pairs at k g or less. Convex combinations of private mechanisms are private, so it
-is mixed with the best constant report up to the target (2), rounded, and certified at its true level. From below:
-multipliers of one level, scaled like the loss, bound the loss at any other (3). The least eps exceeds every level whose
-bound exceeds the target.
+distance fell between the last two (1). From above: a design at level g of the graph that meets the target is private
+over all pairs at k g or less. It is mixed with the best constant report up to the target (2), rounded, and certified at
+its true level. From below: multipliers of one level, scaled like the loss, bound the loss at any other (3). The least
+eps exceeds every level whose bound exceeds the target.
 """
 
 from __future__ import annotations
@@ -158,16 +157,12 @@ def find_crossing(
 
 @validate_call
 def match_effective_epsilon(problem: DesignProblem, family: str | Family | TableOfEpsilon, level: float) -> Matched:
-    """The eps at which a family of mechanisms has an effective epsilon over all pairs.
-
-    Cost: some ten tables and their ratios over all pairs: 20 s for 900 places on a grid.
+    """The eps at which a family has an effective epsilon over all pairs; 20 s for 900 places on a grid.
 
     Parameters
     ----------
-    problem : DesignProblem
-        Domain, prior and reports.
-    family : str, Family or callable
-        As in `match_distance`; its effective epsilon rises with eps.
+    problem, family : DesignProblem; str, Family or callable
+        As in `match_distance`; the effective epsilon of the family rises with eps.
     level : float
         The effective epsilon, in nats per unit of Euclidean distance.
 
@@ -232,8 +227,7 @@ def effective_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | 
 def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> SolveResult:
     """Enclose the least eps to about twice the gap, or the excess of the graph metric if that is larger.
 
-    The design is certified over all pairs at claimed_epsilon, in nats per unit; its loss is the expected distance. No
-    mechanism private at the figure epsilon_lower_bound or less meets the target. Cost: two to five optimal designs.
+    The design is certified at claimed_epsilon; no mechanism private at epsilon_lower_bound or less meets the target.
     """
     search = MatchedSearch(
         program=program,
@@ -345,7 +339,7 @@ def _mixed_with_constant(
 ) -> tuple[NDArray[np.uint64], float, float]:
     """A design mixed with the constant report up to the target (2): mass, level over all pairs, its share."""
     problem = program.at(epsilon)
-    # (2): the loss is linear in the mixture, so this share meets the target exactly.
+    # (2): a mixture of private mechanisms is private. The loss is linear, so this share meets the target exactly.
     constant_share = (program.target - design.loss) / (problem.constant_loss - design.loss)
     table = design.mass.astype(np.float64) * ((1 - constant_share) / ROW_SUM)
     table[:, problem.best_constant] += constant_share

@@ -23,11 +23,8 @@ from mechdesign.solvers.routes import BlockRoute, BoxRoute, RayRoute, WholeRoute
 def solve_optimal(
     problem: DesignProblem, targets: Targets, *, start: SolveResult | None = None, floor: ClosedForm | None = None
 ) -> SolveResult:
-    """The best certified table of the optimal program; `stopped` is GAP, TIME, INTERRUPT or PRECISION.
-
-    start: a design for a multiple of the same metric, whose cuts are the first. floor: a closed form, the first table.
-    If no round gives a table, the result is the exponential mechanism e^{-d/2}, which needs no repair.
-    """
+    """The best certified table of the optimal program; `stopped` is GAP, TIME, INTERRUPT or PRECISION."""
+    # start: a design for a multiple of the same metric, whose cuts are the first. floor: the first table.
     if problem.constant_loss == 0:
         message = "leaves nothing to design: give weight to secrets that reports distinguish"
         raise InputError(message, field="prior", value="a constant report costs nothing")

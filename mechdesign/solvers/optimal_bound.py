@@ -41,11 +41,8 @@ def optimal_lower_bound(
     targets: Targets,
     started: float,
 ) -> OptimalBound:
-    """A lower bound of the optimal program for a table `mass` of another program; none with bound=False.
-
-    Up to 20,000 entries and 700 secrets the optimal program is solved to a gap of 1e-3. Larger ones price the given
-    multipliers (n,), until `BOUND_ENDS` of the time limit or a first Ctrl-C.
-    """
+    """A lower bound of the optimal program for a table `mass` of another program; none with bound=False."""
+    # Small programs are solved. Larger ones price the multipliers (n,), until `BOUND_ENDS` of the limit or Ctrl-C.
     if targets.bound is False:
         return OptimalBound()
     # A constant report costs nothing, so the optimum is 0.

@@ -95,11 +95,9 @@ class _Columns:
 
 
 def solve_query(program: QueryWeights, targets: Targets) -> SolveResult:
-    """Solve, repair, certify; the lower bound on the optimal program only if n m is at most 20,000.
-
-    Cost: k searches and a few linear programs of k variables, 20 s for 40,000 places with 20 labels. Memory: the kernel
-    (n, k) of at most 640 MB, and tables (n, m). Beyond 2.5 million entries n m source sets are fewer.
-    """
+    """Solve, repair, certify; the lower bound on the optimal program only if n m is at most 20,000."""
+    # Cost: k searches and a few linear programs of k variables, 20 s for 40,000 places with 20 labels. Memory: the
+    # kernel (n, k) of at most 640 MB, and tables (n, m).
     problem = program.problem
     started = time.monotonic()
     search = _ConstraintSearch(program)

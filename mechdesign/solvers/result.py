@@ -60,28 +60,20 @@ class Progress:
 
     Attributes
     ----------
-    method : str
-        The method, or the stage of a pass.
-    seconds : float
-        So far.
+    method, seconds : str, float
+        The method, or the stage of a pass; seconds so far.
     round, iteration : int
         From 0, and within it; None when the round is over.
-    done, total : int
-        Finished and all items, in `unit`; total is None if unknown.
-    unit : str
-        The item that is counted.
-    loss, lower_bound : float
-        The least value and the bound so far, in loss units; infinite before the first.
-    gap : float
-        (loss - lower_bound) / loss.
+    done, total, unit : int, int, str
+        Finished and all items, and their name; total is None if unknown.
+    loss, lower_bound, gap : float
+        The best so far, in loss units, infinite before the first; (loss - lower_bound) / loss.
     gap_of : str
         The words for this gap: "gap" if it is that of the mechanism.
     variables, constraints : int
         Of the program being solved.
-    kappa : float
-        The largest log-ratio over claimed length, at the end of a pass that computes it.
-    memory_mb : float
-        Resident memory of the process.
+    kappa, memory_mb : float
+        The largest log-ratio over claimed length, after a pass that computes it; resident memory of the process.
 
     Examples
     --------
@@ -107,7 +99,6 @@ class Progress:
 
     @property
     def brief(self) -> str:
-        """In a few words."""
         if self.total is not None:
             return f"{self.method}, {self.done:,} of {self.total:,} {self.unit}"
         if not math.isfinite(self.gap):
@@ -168,10 +159,8 @@ class Targets:
 
     Attributes
     ----------
-    gap : float
-        Target of (objective - lower_bound) / objective.
-    time_limit : float
-        Seconds.
+    gap, time_limit : float
+        Target of (objective - lower_bound) / objective; seconds.
     method : str
         One of those of the program's `ProgramSpec`.
     on_progress : callable
@@ -209,10 +198,8 @@ class SolveResult:
         Multipliers of the row sums and of side rows, in loss units, which prove lower_bound; else empty and None.
     row_variables : mapping
         Variables of the file, by name: the rows of claimed limits that the last multipliers belong to.
-    lower_bound : float
-        In loss units; minus infinity without one.
-    lower_bound_of : str
-        The program that it bounds, if another.
+    lower_bound, lower_bound_of : float, str
+        In loss units, minus infinity without one; the program that it bounds, if another.
     objective, objective_of : float, str
         The objective and its name, unless it is the expected loss.
     stopped : str
@@ -220,11 +207,11 @@ class SolveResult:
     parameters, figures : mappings
         Further parameters and attributes for the file.
     problem : DesignProblem
-        Only if it is not that of the program (own reports, another level).
+        Only if it is not that of the program: other reports, or another level.
     claimed_epsilon : float
         Nominal, in nats per unit.
     cut : (m, n) bool array
-        The final cuts, from which a search for another scale of the same metric can start.
+        The final cuts: a start for the search at another scale of the metric.
     positions : object
         The claim between positions, if mass is certified for one.
 

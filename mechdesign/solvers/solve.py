@@ -68,16 +68,14 @@ def solve(
 ) -> xr.Dataset:
     """Solve a program, for a problem its optimal program, and return the mechanism, certified at the problem's claim.
 
-    The first table is the best closed form. If no better one is found, the parameter closed_form has its name.
+    The first table is the best closed form; the parameter closed_form has its name if no better table follows.
 
     Parameters
     ----------
     program : Program or DesignProblem
         The program, or a problem for its optimal program.
-    gap : float
-        Target of (loss - lower_bound) / loss; not used for weights.
-    time_limit : float
-        Seconds after compilation, of which some are reserved for the last certificate.
+    gap, time_limit : float
+        Target of (loss - lower_bound) / loss, not used for weights; seconds after compilation.
     method : str
         For `Optimal`: "auto" or a route of solvers/choose.py; for `EikonalWeights`: "auto", "table" or "factored".
     on_progress : callable
@@ -86,10 +84,8 @@ def solve(
         True to compute a lower bound for a program that does not need one: eikonal weights, `QueryWeights`,
         `StatisticalDesign`, and for `Positions` the bound between centres of cells. The factored form of weights
         computes it by default from 1,601 to 50,000 secrets.
-    options : md.factored.FactoredOptions
-        Of the factored form of weights.
-    verbose : bool
-        Print a line of progress on standard error.
+    options, verbose : md.factored.FactoredOptions, bool
+        Options of the factored form of weights; True to print a line of progress on standard error.
 
     Returns
     -------
@@ -126,6 +122,7 @@ def solve(
         raise InputError(
             f"must be {' or '.join(spec.methods)} for the {program.name} program", field="method", value=method
         )
+    # Before the clock starts: the time limit is that of the search.
     compile_kernels(program, verbose=verbose)
     title = f"{program.problem.name}, {program.name}"
     target = gap if spec.closes_gap else None
@@ -183,10 +180,8 @@ class ProgramSpec:
         The program from a stored problem and the parameters of its file; needed unless it minimises the expected loss.
     closes_gap : bool
         True if `solve` works towards a gap, which the file then names.
-    takes_bound : bool
-        True if the lower bound is optional: `md.solve(bound=False)` leaves it out.
-    takes_options : bool
-        True if it takes `md.solve(options=...)`.
+    takes_bound, takes_options : bool
+        True if it accepts `md.solve(bound=...)`, because its bound is optional, and `md.solve(options=...)`.
     accepts_untabled : bool
         True if it also solves problems too large for a table.
 
@@ -208,6 +203,7 @@ class ProgramSpec:
 
 def program_spec(program: Program) -> ProgramSpec:
     """The row of `SOLVERS` for a program, or for the nearest class that it derives from."""
+    # A subclass of a known program, with further parameters, is solved as that program.
     for kind in type(program).__mro__:
         spec = SOLVERS.get(str(getattr(kind, "name", "")))
         if spec is not None and spec.program is kind:
@@ -245,10 +241,10 @@ def _check_options(targets: Targets, *, takes_bound: bool, takes_options: bool =
 
 def _first_option(options: object) -> tuple[str, object]:
     """The first option that is not at its default, or all of them."""
-    for each in fields(options) if is_dataclass(options) else ():
-        value = getattr(options, each.name)
-        if value != each.default:
-            return each.name, value
+    for option in fields(options) if is_dataclass(options) else ():
+        value = getattr(options, option.name)
+        if value != option.default:
+            return option.name, value
     return "options", type(options).__name__
 
 
@@ -267,8 +263,10 @@ def _optimal(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
     pool = POOL_SOLVER.get() if route == "pool" else None
     if pool is None or pool.makes_table(problem):
         _require_table(program)
+    # A pool's result can be too large to compare with closed forms.
     if pool is not None and not pool.needs_closed_form(problem):
         return pool.solve(program, targets)
+    # The closed form is found first: whatever time is left, no design loses more than it.
     budget = TimeBudget.of(targets.time_limit)
     floor = best_closed_form(problem, deadline=budget.deadline)
     targets = replace(targets, time_limit=max(budget.remaining(), _LEAST_TIME))

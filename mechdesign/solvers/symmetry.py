@@ -2,8 +2,7 @@ r"""Symmetries of a grid: flips and exchanges of axes that leave a design unchan
 
 A mixture of rays may be averaged over the group: neither its objective nor its row sums get worse. A ray v then
 represents its orbit, with A = mean over g of (g v)(g v)^T. In a basis of functions that are even or odd under every
-flip of the group, matrices that commute with it fall into blocks. In a block A is the mean of (t v)(t v)^T over the
-representatives t alone, one for each coset of the flips: 4 blocks and 2 representatives for a square.
+flip, A falls into blocks: means of (t v)(t v)^T over one t for each coset of the flips.
 """
 
 from __future__ import annotations

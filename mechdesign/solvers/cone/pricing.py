@@ -18,11 +18,8 @@ With weights w(u) > 0 the trial multipliers lambda - t w, t >= 0, are admissible
     t* = max over reports y and rays g of <lambda - cost_y, g> / <w, g>,                                            (3)
 
 which does not depend on how rays are normalised. There the bound is sum (lambda - t* w). Dinkelbach's method finds t*
-(Dinkelbach 1967, Management Science 13): price at a t, raise t to the largest ratio of the priced rays, repeat. Every
-ratio is a lower bound of t*, so the search ends once sum (lambda - t w) does not exceed a known bound. `lower_bound` at
-the trial multipliers gives the bound: neither the pivoting nor t* enters its proof.
-
-Coupled programs. programs/coupled.py states and proves the bound with multipliers of side rows.
+(Dinkelbach 1967, Management Science 13): price at a t, raise t to the largest ratio of the priced rays, repeat.
+`lower_bound` at the trial multipliers gives the bound: neither the pivoting nor t* enters its proof.
 """
 
 from __future__ import annotations
@@ -307,7 +304,8 @@ def homogeneous_bound(
         else:
             t, step = t + step, _RAISE.step_growth * step
         if float((dual - t * weight).sum() + extra_terms.sum()) <= max(best.value, known):
-            break  # even without negative prices that trial would prove no more
+            # Every ratio is a lower bound of t*: even without negative prices a larger t would prove no more.
+            break
     assert best is not None
     return best
 

@@ -8,14 +8,12 @@ tight, and hangs it there. It updates sums over subtrees along the two paths to 
 subtree and a scan of the nodes. The sums are computed afresh before the method ends. The ratio test looks at the edges
 of the subtree; on a complete graph, at one minimum of products for every place of the smaller side.
 
-Cores. A tree is in the cone for any cost, so every pricing starts from the tree of the last. On a complete graph it may
-work within the core of a report, the places nearest to it. Any other place u follows as the smallest extension
+Cores. Every pricing starts from the tree of the last. On a complete graph it may work within the core of a report, the
+places nearest to it. Any other place u follows as the smallest extension, which satisfies all pairs (McShane 1934):
 
-    g(u) = max over v in the core of g(v) e^{-d(u, v)},                                                             (2)
+    g(u) = max over v in the core of g(v) e^{-d(u, v)}.                                                             (2)
 
-which satisfies all pairs (McShane 1934, Bulletin of the AMS 40), and hangs at the v that attains it. Where r(u) < 0
-outside the core, as wherever the prior is zero, g(u) is raised as far as the other places allow, and places near u
-with r > 0 absorb r(u): for every a >= 0,
+Negative r(u) outside the core is absorbed by places v with r > 0: for every a >= 0
 
     -a g(u) >= -a e^{d(u, v)} g(v).                                                                                 (3)
 
@@ -29,9 +27,7 @@ hand over nothing and reduce the dual at v by -T. The handed amount increases wi
 reduction of any report. Then no T falls, and T at reduced nodes and at the root is 0 or more. Hence no price is
 negative with these multipliers, whatever the trees are.
 
-All compiled functions are in this file, because Numba's cache does not notice a change of a callee in another file.
-Kernels fill arrays of their callers and read module constants: compiled code takes no dataclasses, hence the many
-arguments.
+All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 """
 
 from __future__ import annotations
@@ -44,6 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _EMPTY: NDArray[np.float64] = np.zeros((0, 0))
+# Compiled code takes no dataclasses: kernels have many arguments, fill arrays of their callers, and read constants.
 # Constants of the method. Those of proofs are rounding errors of doubles; the others are guesses, and decide how long a
 # pricing takes: every bound is pushed through the tree that it ends with.
 _RELATIVE = 1e-12  # gain of a pivot against the mass it moves; far from the anchor all gains are tiny, and still count
@@ -435,30 +432,30 @@ def _tightest_pair(count, raising, graph, tree, number):  # type: ignore[no-unty
     for i in range(count if few else n):
         a = order[i] if few else i
         if few or stamp[a] != number:
-            least = _least_product(factors[a], scratch)
-            least = least / g[a] if raising == few else least * g[a]
-            if least < bound:
-                bound, hit = least, a
-    # Only the best row is searched again for its column, since `_least_product` returns no index.
+            smallest = _smallest_product(factors[a], scratch)
+            smallest = smallest / g[a] if raising == few else smallest * g[a]
+            if smallest < bound:
+                bound, hit = smallest, a
+    # Only the best row is searched again for its column, since `_smallest_product` returns no index.
     if hit < 0:
         return bound, -1, -1
-    least, other = np.inf, -1
+    smallest, other = np.inf, -1
     for x in range(n):
         product = factors[hit, x] * scratch[x]
-        if product < least:
-            least, other = product, x
+        if product < smallest:
+            smallest, other = product, x
     return (bound, hit, other) if few else (bound, other, hit)
 
 
 # nnan and reassoc let the compiler use vector minima; no argument is NaN, and a minimum has no order.
 @numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
-def _least_product(a, b):  # type: ignore[no-untyped-def]
+def _smallest_product(a, b):  # type: ignore[no-untyped-def]
     """The minimum of a(x) b(x), in vector instructions."""
-    least = np.inf
+    smallest = np.inf
     for x in range(b.size):
         product = a[x] * b[x]
-        least = product if product < least else least
-    return least
+        smallest = product if product < smallest else smallest
+    return smallest
 
 
 # ---- Cores ----
@@ -489,17 +486,18 @@ def _extend(inner, outer, core_ray, graph, r, ray, beyond):  # type: ignore[no-u
         ray[inner[i]] = core_ray[i]
     # (2) as a minimum: 1 / g(u) = min over v of e^{d(u, v)} / g(v). A product is cheaper than a quotient.
     for u in outer:
-        least, at = np.inf, 0
+        smallest, nearest = np.inf, 0
         for i in range(k):
             product = graph.factors[u, inner[i]] * inverse[i]
-            if product < least:
-                least, at = product, i
-        ray[u], beyond[u] = 1.0 / least, inner[at]
+            if product < smallest:
+                smallest, nearest = product, i
+        ray[u], beyond[u] = 1.0 / smallest, inner[nearest]
     for u in outer:
-        # With r(u) < 0 the largest admissible g(u) is best: min over all other places of e^{d(u, x)} g(x).
+        # With r(u) < 0, as wherever the prior is zero, the largest admissible g(u) is best: min over all other places
+        # of e^{d(u, x)} g(x).
         if r[u] < 0:
             ray[u] = np.inf
-            ray[u] = _least_product(graph.factors[u], ray)
+            ray[u] = _smallest_product(graph.factors[u], ray)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")

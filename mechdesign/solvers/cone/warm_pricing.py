@@ -10,8 +10,7 @@ on cores: the places nearest to a report that hold all but a share of cost and m
 2. lower lambda near the reports whose rays have a negative price, and by 1e-8 everywhere;
 3. price these reports again, with all places as the core where their own reductions matter.
 
-The bound rests on the trees of the last pricing, not on convergence.
-Source: ours; the pieces are Dinkelbach 1967 and Wentges 1997, International Transactions in Operational Research 4.
+The bound rests on the trees of the last pricing, not on convergence. Source: ours, after Dinkelbach 1967, Wentges 1997.
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ A Dataset over the secrets:
 Attributes: problem, parameters, domain, metric as in a mechanism; diagnosis, a sentence; cells_with_excess;
 border_rings, the rings within one nat of the border; negative_weights, negative_by_boundary, negative_by_curvature.
 
-The rule is first order in the cell size h and holds away from the border. Second differences across a kink of eps grow
-as 1 / h: a bilinear raster has a positive excess at convex kinks only, in strips one or two cells wide, for small h.
+The rule is first order in the cell size h and holds away from the border.
 """
 
 from __future__ import annotations
@@ -104,6 +103,8 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
     if outer is not None:
         attrs["border_rings"] = outer
     if has_curvature_rule(metric, domain):
+        # Second differences across a kink of eps grow as 1 / h: a bilinear raster has a positive excess at convex kinks
+        # only, in strips one or two cells wide, for small h.
         excess = curvature_excess(domain, metric)
         unit = "1" if domain.unit == "1" else f"{domain.unit}^-2"
         variables["excess"] = ("secret", excess, {"units": unit})

@@ -2,9 +2,7 @@
 
     minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0
 
-p and q exist only for a box: they hold the multipliers between b and a. HiGHS is two to five times faster at 200 rows
-and 1,400 columns, and eleven times slower at 500 and 3,500.
-Cost: O(k n^2) a step for k columns of n rows, 15 to 40 steps. Memory: a copy of the columns, and n^2 numbers.
+p and q exist only for a box: they hold the multipliers between b and a. Cost: O(k n^2) a step for k columns of n rows.
 """
 
 from __future__ import annotations
