@@ -76,7 +76,9 @@ def new_figure(**settings: Any) -> Figure:
     def draw(renderer: Any) -> None:
         """Draw dollar signs of names and units as they are: only the numbers of a logarithmic axis are formulas."""
         for text in figure.findobj(lambda artist: hasattr(artist, "set_parse_math")):
-            text.set_parse_math(text.get_text().startswith(_FORMULA))  # type: ignore[attr-defined]
+            # Labels of ticks are still empty here: read as plain text, a formula would be measured three times as wide.
+            words = text.get_text()  # type: ignore[attr-defined]
+            text.set_parse_math(not words or words.startswith(_FORMULA))  # type: ignore[attr-defined]
         drawn(renderer)
 
     figure.draw = draw  # type: ignore[method-assign]
