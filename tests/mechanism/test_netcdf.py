@@ -65,10 +65,14 @@ def one_value(shape, chunk):
     return change
 
 
-def short_chunk(file: h5py.File) -> None:
-    add_chunked(file, "hostile", (16 * MB,), (16 * MB,), compression="gzip", shuffle=True).id.write_direct_chunk(
-        (0,), zlib.compress(b"0")
-    )
+def short_chunk(count: int):
+    """A chunk of 9 bytes that announces so many doubles."""
+
+    def change(file: h5py.File) -> None:
+        dataset = add_chunked(file, "hostile", (count,), (count,), compression="gzip", shuffle=True)
+        dataset.id.write_direct_chunk((0,), zlib.compress(b"0"))
+
+    return change
 
 
 def external_values(target: str | None):
@@ -142,7 +146,8 @@ HOSTILE = {
     "one chunk of a square": (one_value((1 << 15, 1 << 15), (1 << 8, 1 << 8)), "hostile", "not in the file"),
     "no values": (lambda f: f.create_dataset("hostile", (1 << 30,), "f8"), "hostile", "in chunks"),
     "an axis of 2^31": (lambda f: f.create_dataset("hostile", (1 << 31,), "f8"), "hostile", "2\\^31 and more"),
-    "a chunk of 9 bytes": (short_chunk, "hostile", "inflates"),
+    "a chunk of 9 bytes": (short_chunk(16 * MB), "hostile", "inflates"),
+    "1,200 times the bytes of a chunk": (short_chunk(1_350), "hostile", "inflates"),
     "an array outside the schema": (write_packed("hostile", (4,)), "hostile", "not a variable of this schema"),
     "an array of more axes": (write_packed("prior", (2, 2)), "prior", "not a variable of this schema"),
     "a text of doubles": (write_packed("text_of_hostile", (4,)), "file", "must be bytes"),
