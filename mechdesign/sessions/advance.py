@@ -3,8 +3,8 @@
 `plan_tick` sees no place. Only `draw_report`, which draws from the table of the plan, sees a secret.
 
 Smoothing estimates the place at every tick from all releases, for a server that looks back, by forward-backward
-recursion (Rabiner 1989, section III.A). The probabilities at tick t are w_t(s) b_t(s) divided by their sum. w_t are the
-filter's weights, b_t(s) is the probability of the releases after t from state s, L that of the release at a tick:
+recursion (Rabiner 1989, section III.A). The probabilities at tick t are w_t(s) b_t(s) divided by their sum, w_t the
+filter's weights. b_t(s) is the probability of the releases after t from state s, L that of the release at a tick:
 
     (1)  b_T = 1,    b_t(s) = sum over s' of T(s, s') L_{t+1}(s') b_{t+1}(s')
 """

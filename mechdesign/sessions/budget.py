@@ -79,7 +79,7 @@ class Paid(Content):
         return replace(self, spent=self.spent + cost, spends=self.spends + 1)
 
     def document(self) -> dict[str, Any]:
-        # What cannot be read again is not written: `fraction` refuses longer numbers.
+        # Longer numbers are not written, because `fraction` refuses to read them again.
         parts = (part for amount in (self.limit, self.spent) for part in amount.as_integer_ratio())
         if max(parts) >= 10**DIGITS:
             raise InputError("sum of too many digits", field="budget", remedy="pay in integers or doubles")

@@ -121,7 +121,7 @@ class PrivateLedger(Generic[C]):
             content = self.kind.of(**document)
         except Exception as error:
             raise self.damage_error(getattr(error, "message", type(error).__name__)) from error
-        # A restored copy would give back what was spent; only a process that has seen more can notice.
+        # A restored copy would give back spent budget. Only a process that has seen more can notice.
         if content.count < self._count:
             raise self.older_error()
         self._count = content.count

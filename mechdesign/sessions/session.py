@@ -210,7 +210,7 @@ class Session(FrozenRecord):
                     value=self.path,
                     remedy="report no more in this window: the limit stays",
                 )
-            # Without a fix the last place that this object saw is used, else the filter's estimate: a report is drawn
+            # Without a fix the last place that this object saw is used, else the filter's estimate. A report is drawn
             # and paid all the same, so that the absence of a fix reveals nothing.
             if place is None:
                 place = self._fix[0] if self._fix else plan.belief.estimate

@@ -251,7 +251,7 @@ def _bound_and_support(program: Likelihood, maximum: DistributionEstimate | None
     if maximum is None:
         solution = solve_likelihood(program).point
         return solution.log_likelihood + solution.gap, support_size(solution)
-    # A wrong maximum would stop the steps too early, or never: what can be compared is.
+    # A wrong maximum would stop the steps too early, or never. Sizes and counts are compared; the table cannot be.
     if maximum.support is None or maximum.reports != program.reports or len(maximum.distribution) != program.size:
         value = f"{maximum.method}, {maximum.reports} reports"
         raise InputError("is not the maximum-likelihood estimate from these reports", field="maximum", value=value)

@@ -91,8 +91,8 @@ def linear_intervals(channel: Channel, counts: Vector, weights: Weights, z: floa
         remedy = f"collect more: an interval needs at least {fewest_effective(z):.3g} effective reports"
         raise InputError("are too few for any interval", field="reports", value=value, remedy=remedy)
     bounded = np.array([reason is None for reason in reasons])
-    # (1). The interval lies around the clipped share: it contains the part in [0, 1] of that around the estimate, and
-    # is not empty where the estimate lies far outside, as for a truth on the border.
+    # (1). The interval lies around the clipped share. It contains the part in [0, 1] of that around the estimate. It is
+    # not empty where the estimate lies far outside, as for a truth on the border.
     estimate = np.where(weights.identifiable, measured.mean, np.nan)
     share = np.clip(estimate, 0, 1)
     return Intervals(

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from mechdesign.problem.problem import DesignProblem
 
 _SOURCE_HELP = (
-    "An area (.geojson; people are assumed to be spread evenly, --cell METRES after it sets its cells), a mechanism "
-    "file (.nc), or a problem followed by its parameters, whose prior is the assumed truth."
+    "An area (.geojson), a mechanism file (.nc), or a problem followed by its parameters. --cell METRES after an area "
+    "sets its cells. People are assumed to be spread evenly over an area, and elsewhere as the prior says."
 )
 _LEVELS_HELP = "Epsilons in nats per unit, such as 0.005,0.01. Default for an area: those of four odds factors."
 _ERROR_HELP = "Wanted half-width of an interval, as a fraction: 0.02 is 2 percentage points."

@@ -6,9 +6,9 @@ r"""The mechanism designed for statistics: the least error of the distribution o
                      P(y|u) <= e^{d_e} P(y|v)                   for every edge e = (u, v), both ways, and report y
          where       I = sum_y P_y P_y^T / (P^T pi)_y
 
-pi is the problem's prior. surveys/information.py derives the criterion, surveys/error_norm.py the errors W (default
-L^+). c >= 0 is a price on the expected loss, each report read as its best place z. (1) is not convex in P. With
-P_y = theta_y v_y, v_y in the cone {v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y = 1, q_y = theta_y and
+pi is the problem's prior. information.py derives the criterion, error_norm.py the errors W (default L^+). c >= 0 is a
+price on the expected loss, each report read as its best place z. (1) is not convex in P. With P_y = theta_y v_y, v_y in
+the cone {v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y = 1, q_y = theta_y and
 
     (2)  minimise    tr(W I(theta)^-1) - pi^T W pi + cost^T theta,    I(theta) = sum_y theta_y v_y v_y^T
          over        theta >= 0, one weight per ray

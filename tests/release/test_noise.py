@@ -16,7 +16,7 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.release import laws
 
 IDENTITY = 1e-12  # incomplete beta functions and elementary ones in double precision
-QUADRATURE = 1e-9  # what the adaptive rules of SciPy are asked for
+QUADRATURE = 1e-9  # the tolerance of the adaptive rules of SciPy
 SUPREMUM = 1e-7  # a supremum searched on a grid and refined; quadratic in the error of the place
 QUANTILE = 3e-14  # a logarithm of the odds of up to 70 is rounded, and its rounding multiplied
 PRINTED = 2e-5  # figures with five digits
@@ -266,7 +266,7 @@ def test_laplace_keeps_its_delta_with_linear_growth():
             for shift in (d * min(1, ratio), 0.0, -d * min(1, ratio)):
                 used.append(exact_delta(level * d, shift, ratio, eta) / delta)
     assert max(used) <= 1
-    assert max(used) > 0.05  # the bound is no empty one
+    assert max(used) > 0.05  # the bound is not empty
 
 
 def test_laplace_level_is_that_of_the_lemma():

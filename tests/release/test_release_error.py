@@ -1,4 +1,4 @@
-"""The error of one private answer and of the mean of many, beside users that are drawn."""
+"""The error of one private answer and of the mean of many, compared with simulated users."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CELLS, INVERSE, THRESHOLD, WIDTH = 60, 20_000.0, 500_000.0, 40_000.0
 
 
 @cache
-def released() -> tuple[md.DesignProblem, NDArray[np.float64], xr.Dataset]:
+def income_release() -> tuple[md.DesignProblem, NDArray[np.float64], xr.Dataset]:
     problem = md.load_problem("income", threshold=THRESHOLD, epsilon=1 / INVERSE, cells=CELLS, outputs=21)
     x, gamma = problem.domain.points[:, 0], 1 / INVERSE / 9
     values = query_functions.threshold(x, THRESHOLD, WIDTH)
@@ -29,7 +29,7 @@ def released() -> tuple[md.DesignProblem, NDArray[np.float64], xr.Dataset]:
 
 
 def test_income_problem_is_the_soft_threshold() -> None:
-    problem, _, _ = released()
+    problem, _, _ = income_release()
     income = shipped_problem("income")
     law = stats.lognorm(income.SIGMA, scale=math.exp(income.MU))
     assert problem.prior_array[:-1] == pytest.approx(np.diff(law.cdf(np.arange(CELLS) * 20_000.0)), rel=1e-9)
@@ -42,7 +42,7 @@ def test_income_problem_is_the_soft_threshold() -> None:
 
 def test_errors_of_means_are_those_of_drawn_users() -> None:
     """The formula against the mean of a hundred reports drawn from the certified integers, many times."""
-    problem, values, mechanism = released()
+    problem, values, mechanism = income_release()
     rng = np.random.default_rng(5)
     table = md.probabilities(mechanism).values.cumsum(axis=1)
     users = rng.choice(CELLS, (3000, 100), p=problem.prior_array)
@@ -63,9 +63,9 @@ def test_errors_of_means_are_those_of_drawn_users() -> None:
         (lambda: md.load_problem("income", threshold=2e6), InputError, "threshold"),
         (lambda: md.load_problem("income", epsilon=0.0), InputError, "epsilon"),
         (lambda: md.load_problem("income", cells=1), InputError, "cells"),
-        (lambda: error_of_mean(released()[2], [1.0], 5), InputError, "values"),
-        (lambda: error_of_mean(released()[2], np.zeros(CELLS), 0), InputError, "users"),
-        (lambda: error_of_mean(released()[2], np.zeros(CELLS), population=[1.0]), InputError, "prior"),
+        (lambda: error_of_mean(income_release()[2], [1.0], 5), InputError, "values"),
+        (lambda: error_of_mean(income_release()[2], np.zeros(CELLS), 0), InputError, "users"),
+        (lambda: error_of_mean(income_release()[2], np.zeros(CELLS), population=[1.0]), InputError, "prior"),
         (
             lambda: error_of_mean(md.baselines.constant(md.load_problem("flat", cells=3)), np.zeros(9)),
             UnsuitableError,

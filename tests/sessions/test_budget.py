@@ -1,4 +1,4 @@
-"""A budget is never overspent, never goes backwards and never loses what was paid."""
+"""A budget is never overspent, never goes backwards and never loses a payment."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_what_is_remembered_is_drawn_afresh_in_another_ledger(tmp_path: Path) ->
 def test_multiples_of_one_metric_add_up(path: Path) -> None:
     budget, steep = (
         md.sessions.Budget.create(path, limit=3.5),
-        md.Sampler(mechanism=baselines.exponential(doubled())),
+        md.Sampler(mechanism=baselines.exponential(problem_at_double_scale())),
     )
     budget.report(sampler(), 5)
     budget.report(sampler(1.5), 5)
@@ -120,7 +120,7 @@ def test_multiples_of_one_metric_add_up(path: Path) -> None:
     assert budget.spent == Fraction(5, 2)
 
 
-def doubled() -> md.DesignProblem:
+def problem_at_double_scale() -> md.DesignProblem:
     given = problem()
     return md.DesignProblem(domain=given.domain, metric=2 * given.metric, prior=given.prior, loss=given.loss)
 
@@ -136,7 +136,7 @@ def test_another_metric_or_grid_needs_its_own_ledger(path: Path, other: md.Desig
 
 
 def test_other_points_need_their_own_ledger(path: Path) -> None:
-    """As many of them, in the same unit: only where they are tells them apart."""
+    """Equally many places in the same unit: only their positions differ."""
 
     def over(last: float) -> md.Sampler:
         domain = md.Domain.points_at([[0.0, 0.0], [1.0, 0.0], [0.0, last]], unit="km")
@@ -195,7 +195,8 @@ def test_only_the_owner_may_read_it(path: Path) -> None:
 def test_amounts_and_limits_that_are_refused(path: Path, value: float) -> None:
     with pytest.raises(InputError) as caught:
         md.sessions.Budget.create(path, limit=value)
-    assert (caught.value.field, path.exists()) == ("limit", False)
+    assert caught.value.field == "limit"
+    assert not path.exists()
     budget = md.sessions.Budget.create(path, limit=1)
     with pytest.raises(InputError) as caught:
         budget.spend(value)

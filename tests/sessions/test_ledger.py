@@ -1,4 +1,4 @@
-"""The file of a budget: one ledger however it is named, read strictly, with nothing left over by a killed writer."""
+"""The file of a budget: one ledger under any of its names, read strictly, without remains of killed writers."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ import os, random, signal
 from pathlib import Path
 import mechdesign as md
 path, moment = Path(sys.argv[2]), random.Random(0)
-md.sessions.Budget(path=path).spend(2.0**-20)  # what is imported late is imported
+md.sessions.Budget(path=path).spend(2.0**-20)  # late imports happen here
 events = events_of(lambda: md.sessions.Budget(path=path).spend(2.0**-20))
 for _ in range(int(sys.argv[1])):
     share = moment.uniform(0, 5)
@@ -234,7 +234,7 @@ for _ in range(int(sys.argv[1])):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kills", [20, 300])
 def test_a_ledger_survives_writers_that_are_killed(path: Path, kills: int) -> None:
-    """SIGKILL at a random call of paying through a link: nothing is left after the next opening, nothing unpaid."""
+    """SIGKILL at a random call: the next opening removes all remains, and every payment counts."""
     budget = md.sessions.Budget.create(path, limit=1000)
     budget.report(sampler(), 5)
     named = link(path.parent / "elsewhere" / "link", path)
@@ -248,7 +248,7 @@ def test_a_ledger_survives_writers_that_are_killed(path: Path, kills: int) -> No
     assert names(path.parent) == [".ledger.json.lock", "elsewhere", "ledger.json", "link"]
 
 
-def sealed(document: dict[str, object]) -> str:
+def seal_text(document: dict[str, object]) -> str:
     kept = {name: value for name, value in document.items() if name != "sha256"}
     return json.dumps(kept | {"sha256": hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()})
 
@@ -258,7 +258,7 @@ def change(**entries: object) -> Callable[[str], str]:
 
 
 def forge(**entries: object) -> Callable[[str], str]:
-    return lambda text: sealed(json.loads(text) | entries)
+    return lambda text: seal_text(json.loads(text) | entries)
 
 
 NOT_SPENT = [1, "0", "4", "-1", "+1", "01", " 1", "1.0", "1e0", "1_0", "1/1", "1/0", "2/-2", chr(0x661), "1" * 2000]
@@ -339,7 +339,7 @@ DOCUMENT = {
 def test_whatever_is_sealed_keeps_to_its_limit_or_is_refused(entries: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger"
-        path.write_text(sealed(DOCUMENT | entries))
+        path.write_text(seal_text(DOCUMENT | entries))
         try:
             budget = md.sessions.Budget(path=path)
         except FileFormatError:
@@ -370,7 +370,7 @@ FOREIGN = {
     "table, far": (lambda: sampler(), 10**30),
     "factored": (lambda: md.Sampler(mechanism=made_factored("ring road")), 7),
     "factored, far": (lambda: md.Sampler(mechanism=made_factored("ring road")), 10**30),
-    "factored, of no place": (lambda: md.Sampler(mechanism=to_one_cell(made_factored("ring road"))), 1),
+    "factored, one report": (lambda: md.Sampler(mechanism=to_one_cell(made_factored("ring road"))), 1),
 }
 
 
@@ -386,7 +386,7 @@ def test_impossible_remembered_report_is_refused(path: Path, name: str) -> None:
     budget, drawn_by = md.sessions.Budget.create(path, limit=3), make()
     budget.report(drawn_by, 5)
     document = json.loads(path.read_text())
-    path.write_text(sealed(document | {"remembered": dict.fromkeys(document["remembered"], place)}))
+    path.write_text(seal_text(document | {"remembered": dict.fromkeys(document["remembered"], place)}))
     with pytest.raises(FileFormatError, match=r"damaged.*the mechanism cannot make"):
         budget.report(drawn_by, 5)
     assert budget.spent == 1

@@ -1,4 +1,4 @@
-"""The commands of a session: what they print, and how bad input ends."""
+"""The commands of a session: their output, and exit codes of bad input."""
 
 from __future__ import annotations
 

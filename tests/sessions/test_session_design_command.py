@@ -1,4 +1,4 @@
-"""`mechdesign session design`: what it writes is a design, what it prints is what was simulated."""
+"""`mechdesign session design`: it writes a design, and prints the simulated figures."""
 
 from __future__ import annotations
 

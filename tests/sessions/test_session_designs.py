@@ -1,4 +1,4 @@
-"""Files of session designs: proved again, refused where altered; mutants that are sealed again are true or refused."""
+"""Files of session designs: verified again, refused if altered; mutants with a right checksum are true or refused."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ NAMES = ["clock", "risk", "transitions"]
 
 
 @pytest.fixture
-def unwalked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Transcripts are walked through in other tests."""
+def without_enumeration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not enumerate transcripts, which other tests do."""
     monkeypatch.setattr("mechdesign.sessions.verify.MOST", 1)
 
 
-def sealed(folder: Path, told: dict[str, Any]) -> Path:
+def write_sealed(folder: Path, told: dict[str, Any]) -> Path:
     (folder / "mutant.json").write_text(reseal_document(told))
     return folder / "mutant.json"
 
@@ -54,7 +54,10 @@ def sealed(folder: Path, told: dict[str, Any]) -> Path:
 def test_honest_designs_are_certified(files: Path, name: str) -> None:
     found = md.verify(files / f"{name}.json")
     again = md.sessions.load_design(files / f"{name}.json")
-    assert (found.certified, found.reasons, found.violations, found.edge_source) == (True, [], 0, "geometry")
+    assert found.certified
+    assert found.reasons == []
+    assert found.violations == 0
+    assert found.edge_source == "geometry"
     assert found.windows is not None
     for words, told in found.windows.items():
         assert Fraction(told["worst"]) == again.worst(words) >= true_worst(again, words)
@@ -66,8 +69,9 @@ def test_honest_designs_are_certified(files: Path, name: str) -> None:
 
 
 def true_worst(given: md.sessions.SessionDesign, words: str) -> Fraction:
-    """The most that two days cost in a day, or in any three ticks, with charges of the largest table: every pattern of
-    ticks that the rule's own words allow, counted apart from the package.
+    """The largest cost of a window in two days, over all patterns of ticks that the description of the rule allows.
+
+    Charges are those of the largest table. Computed without the package.
     """
     told, dearest = given.rule.describe(), max(given.charges)
     ticks, best = given.ticks, Fraction(0)
@@ -113,10 +117,10 @@ ALTERED = {
 
 
 @pytest.mark.parametrize("how", ALTERED)
-@pytest.mark.usefixtures("unwalked")
+@pytest.mark.usefixtures("without_enumeration")
 @pytest.mark.obligation("session-design")
 def test_altered_designs_are_refused(files: Path, how: str) -> None:
-    """Sealed again or not, for rules that the change can be made of."""
+    """With the old or a right checksum, for rules that have the changed field."""
     changed = 0
     for name in ("clock", "risk"):
         told = json.loads((files / f"{name}.json").read_text())
@@ -131,7 +135,7 @@ def test_altered_designs_are_refused(files: Path, how: str) -> None:
             continue
         changed += 1
         with contextlib.suppress(VerificationError, InputError):
-            assert not md.verify(sealed(files, told)).certified, kind
+            assert not md.verify(write_sealed(files, told)).certified, kind
         (files / "unsealed.json").write_text(json.dumps(told))
         with pytest.raises(VerificationError):
             md.sessions.load_design(files / "unsealed.json")
@@ -157,7 +161,7 @@ def test_a_table_that_is_named_999_times_is_proved_by_nobody(
     read: list[Path] = []
     monkeypatch.setattr(design_files, "load", read.append)
     for count in (2, 999):
-        file = sealed(tmp_path, told | {"tables": told["tables"] + told["tables"][:1] * (count - 1)})
+        file = write_sealed(tmp_path, told | {"tables": told["tables"] + told["tables"][:1] * (count - 1)})
         for command in (md.verify, md.sessions.load_design):
             with pytest.raises(VerificationError, match="names a table twice"):
                 command(file)
@@ -175,7 +179,7 @@ def test_sealed_table_that_is_not_private_is_refused(tmp_path: Path) -> None:
     told = json.loads(file.read_text())
     told["tables"][0]["sha256"] = broken.attrs["sha256"]
     with pytest.raises(VerificationError, match="break the claim"):
-        md.verify(sealed(tmp_path, told))
+        md.verify(write_sealed(tmp_path, told))
 
 
 def test_a_figure_of_a_table_that_is_wrong_is_a_reason(tmp_path: Path) -> None:
@@ -213,11 +217,11 @@ def mutant(told: dict[str, Any], chance: random.Random) -> dict[str, Any]:
 
 
 def check_mutants(files: Path, name: str, count: int) -> Counter[str]:
-    """Every mutant is certified and true, or refused, or raises an error of ours."""
+    """Every mutant is certified and true, or refused by a MechdesignError."""
     told, ends = json.loads((files / f"{name}.json").read_text()), Counter[str]()
     for number in range(count):
         changed = mutant(told, random.Random(f"{name} {number}"))
-        file = sealed(files, changed)
+        file = write_sealed(files, changed)
         try:
             found = md.verify(file)
         except MechdesignError:
@@ -235,7 +239,7 @@ def check_mutants(files: Path, name: str, count: int) -> Counter[str]:
 
 
 @pytest.mark.parametrize("name", few_by_default(NAMES, "clock", "risk"))
-@pytest.mark.usefixtures("unwalked")
+@pytest.mark.usefixtures("without_enumeration")
 @pytest.mark.obligation("session-design")
 def test_mutants_are_true_or_refused(files: Path, name: str) -> None:
     ends = check_mutants(files, name, 10)
@@ -244,7 +248,7 @@ def test_mutants_are_true_or_refused(files: Path, name: str) -> None:
 
 @pytest.mark.obligation("session-design")
 def test_rule_that_understates_its_cost_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rule bounds its windows by nothing, and a transcript costs more."""
+    """A rule that bounds its windows by 0 is refused, because a transcript costs more."""
     given = design_with_rule("clock")
     monkeypatch.setattr(type(given.rule), "worst", lambda *_: Fraction(0))
     found = md.verify(given)
@@ -288,6 +292,6 @@ def test_other_documents_are_no_designs(tmp_path: Path, text: str) -> None:
 
 
 def test_a_design_of_a_losing_model_is_no_less_private() -> None:
-    """The model and the prior are nobody's secret and no part of the promise: any of them costs the same."""
+    """Model and prior are public and not part of the claim: every choice has the same cost."""
     walks = [md.sessions.RandomWalk(stay=stay) for stay in (0.0, 0.5, 0.99)]
     assert len({design(RULES["risk"](), movement=walk).worst("24h") for walk in walks}) == 1

@@ -32,21 +32,21 @@ def everything(made: md.sessions.SessionDesign, transcript: md.sessions.Transcri
         weight = chain.initial[trace[0]]
         for t in range(1, ticks):
             weight *= matrices[t % len(matrices)][trace[t - 1], trace[t]]
-        weight *= released(made, steps, trace)
+        weight *= likelihood_of(made, steps, trace)
         for t, place in enumerate(trace):
             found[t, place] += weight
     return found / found.sum(axis=1, keepdims=True)
 
 
-def released(made, steps, trace):
-    """P(what was released | trace)."""
+def likelihood_of(made, steps, trace):
+    """P(releases | trace)."""
     probability = 1.0
     for t, step in steps.items():
         probability *= made.likelihoods[step.table][trace[t], step.report]
     return probability
 
 
-def played(made: md.sessions.SessionDesign, trace: list[int], seed: int):
+def play_trace(made: md.sessions.SessionDesign, trace: list[int], seed: int):
     state, draw = begin(made), seeded_draws(made, seed)
     states = []
     for tick, place in enumerate(trace):
@@ -68,7 +68,7 @@ MOVEMENTS = {
 def test_filter_and_smoothing_are_those_of_every_trace(name: str, movement: str) -> None:
     made = design(RULES[name](), movement=MOVEMENTS[movement])
     for seed in range(2):
-        states = played(made, [0, 1, 3, 4], seed)
+        states = play_trace(made, [0, 1, 3, 4], seed)
         assert any(state.transcript.steps for state in states)
         for t, state in enumerate(states):
             exact = everything(made, state.transcript, t + 1)
@@ -94,7 +94,7 @@ def test_simulated_reports_equal_those_of_integers() -> None:
 
 def test_smoothing_is_over_as_many_ticks_as_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
     made = design(RULES["clock"]())
-    transcript = played(made, [0, 1, 3, 4], 0)[-1].transcript
+    transcript = play_trace(made, [0, 1, 3, 4], 0)[-1].transcript
     whole = md.sessions.smooth(made, transcript)
     for ticks in (1, 3):
         first = md.sessions.smooth(made, transcript, ticks=ticks)
@@ -109,9 +109,9 @@ def test_smoothing_is_over_as_many_ticks_as_are_wanted(monkeypatch: pytest.Monke
 
 
 def test_smoothing_of_a_month_of_reports_does_not_vanish() -> None:
-    """Beside sums of logarithms: the probability of the whole transcript is below the smallest double."""
+    """Compared with sums of logarithms: the probability of the whole transcript is below the smallest double."""
     made = design(md.sessions.Clock(hours=[0, 8, 16]), 1.0, movement=MOVEMENTS["walk"])
-    transcript = played(made, [tick // 7 % 5 for tick in range(720)], 3)[-1].transcript
+    transcript = play_trace(made, [tick // 7 % 5 for tick in range(720)], 3)[-1].transcript
     seen = np.log([made.likelihoods[step.table][:, step.report] for step in transcript.steps])
     with np.errstate(divide="ignore"):
         moves = np.log(made.chain.matrices[0].toarray())
@@ -129,7 +129,7 @@ def test_smoothing_of_a_month_of_reports_does_not_vanish() -> None:
 def test_ticks_that_were_not_called_are_predicted() -> None:
     made = design(RULES["risk"]())
     matrix = made.chain.matrices[0].toarray()
-    state = played(made, [2], 0)[-1]
+    state = play_trace(made, [2], 0)[-1]
     later = plan_tick(made, state, 4).belief.places
     np.testing.assert_allclose(later, state.belief.places @ np.linalg.matrix_power(matrix, 4), atol=ROUNDING)
     np.testing.assert_allclose(state.belief.at(10**6).places, made.chain.initial)

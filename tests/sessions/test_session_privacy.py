@@ -1,7 +1,7 @@
 """The theorem of a session by exhaustion in integers: five places, three ticks, all traces, all transcripts.
 
 P(transcript | trace) is a product of the tables' integers, computed here from the rows one by one;
-what a rule asks for is taken from the code that runs. The same check fails for a memory that is keyed on secrets.
+the decisions of a rule are those of the package. The same check fails for a memory that is keyed on secrets.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ RULES_AND_MORE = {
 
 
 @cache
-def made(rule: str) -> md.sessions.SessionDesign:
+def make_design(rule: str) -> md.sessions.SessionDesign:
     return design(RULES_AND_MORE[rule](), movement=md.sessions.RandomWalk(stay=0.7))
 
 
 @cache
 def transcripts(rule: str) -> list[Transcript]:
-    """All that TICKS ticks can release."""
-    given = made(rule)
+    """All transcripts of TICKS ticks."""
+    given = make_design(rule)
     states = [begin(given)]
     for tick in range(TICKS):
         plans = [plan_tick(given, state, tick) for state in states]
@@ -54,7 +54,7 @@ def reports(given: md.sessions.SessionDesign, plan: Plan) -> list[int | None]:
 
 @cache
 def rows(rule: str) -> list[list[list[int]]]:
-    return [[sampler.rows.integers(u)[0] for u in range(PLACES)] for sampler in made(rule).samplers]
+    return [[sampler.rows.integers(u)[0] for u in range(PLACES)] for sampler in make_design(rule).samplers]
 
 
 def law(rule: str, transcript: Transcript, trace: tuple[int, ...]) -> int:
@@ -87,7 +87,7 @@ def breaches(laws: list[list[int]], costs: list[Fraction]) -> int:
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
 @pytest.mark.obligation("session-limit")
 def test_transcripts_reveal_at_most_their_cost(rule: str) -> None:
-    given = made(rule)
+    given = make_design(rule)
     seen = transcripts(rule)
     laws = [[law(rule, transcript, trace) for trace in TRACES] for transcript in seen]
     costs = [sum((step.charge for step in transcript.steps), Fraction(0)) for transcript in seen]
@@ -126,13 +126,15 @@ def test_one_tick_reveals_at_most_its_cost(rule: str) -> None:
 
 
 def test_a_memory_that_is_keyed_on_secrets_fails() -> None:
-    """A place that was reported is answered with the same report, at no cost: home, work, home gives two reports that
-    agree for certain, home, work, park hardly ever two; no multiple of the distance bounds the ratio.
+    """A reported place is answered with the same report, at no cost.
+
+    Home, work, home then gives two equal reports for certain, home, work, park hardly ever. No multiple of the distance
+    bounds the ratio.
     """
     table = rows("clock")[1]
     answered = list(itertools.product(range(len(table[0])), repeat=TICKS))
 
-    def remembered(trace: tuple[int, ...], reports: tuple[int, ...]) -> int:
+    def integer_with_memory(trace: tuple[int, ...], reports: tuple[int, ...]) -> int:
         first: dict[int, int] = {}
         total = 1
         for place, report in zip(trace, reports, strict=True):
@@ -142,8 +144,8 @@ def test_a_memory_that_is_keyed_on_secrets_fails() -> None:
                 first[place], total = report, total * table[place][report]
         return total
 
-    laws = [[remembered(trace, reports) for trace in TRACES] for reports in answered[::3]]
-    charge = made("clock").charges[1]
+    laws = [[integer_with_memory(trace, reports) for trace in TRACES] for reports in answered[::3]]
+    charge = make_design("clock").charges[1]
     assert breaches(laws, [TICKS * charge] * len(laws)) > 0
     assert any(0 in values and max(values) > 0 for values in laws)
     assert breaches(laws, [Fraction(9)] * len(laws)) > 0
@@ -155,7 +157,7 @@ SMALL = {"clock": 25**2, "risk": None}
 @pytest.mark.parametrize("rule", SMALL)
 @pytest.mark.obligation("session-limit")
 def test_windows_are_summed_over_every_transcript(rule: str) -> None:
-    given = made(rule)
+    given = make_design(rule)
     (reached,), count = worst_of_all_transcripts(given, [Window.of("1d", TICKS)], most=10**6 if rule == "clock" else 2)
     assert count == SMALL[rule]
     assert reached == (given.worst("1d") if count else 0)
@@ -165,7 +167,7 @@ def test_windows_are_summed_over_every_transcript(rule: str) -> None:
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
 @pytest.mark.obligation("session-limit")
 def test_two_windows_are_summed_over_every_transcript(rule: str) -> None:
-    given, words = made(rule), ("1d", "24h")
+    given, words = make_design(rule), ("1d", "24h")
     reached, count = worst_of_all_transcripts(given, [Window.of(each, TICKS) for each in words], most=10**9)
     assert count is not None
     for each, most in zip(words, reached, strict=True):

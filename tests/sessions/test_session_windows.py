@@ -57,7 +57,7 @@ def test_the_worst_of_a_period_is_that_of_its_repetition(amounts: list[Fraction]
 def test_no_pattern_that_a_cap_allows_exceeds_its_worst(
     most: int, length: int, calendar: bool, period: int, in_blocks: bool
 ) -> None:
-    """All subsets of 9 ticks; the bound is reached, but where blocks of the window never meet those of the cap so."""
+    """The bound holds over all subsets of 9 ticks, and is reached where blocks of window and cap can align."""
     per, window = (Window(length=n, calendar=c, words="1d") for n, c in ((period, in_blocks), (length, calendar)))
     bound, reached = ordered_worst([1] * most, per, window), 0
     for chosen in itertools.product((0, 1), repeat=9):

@@ -28,7 +28,7 @@ Z = quantile(0.95)
 
 
 def coverage(mechanism, case, reports, simulations):
-    """The share of simulations that get an interval, and the share of those whose interval holds."""
+    """The share of simulations with an interval, and the share of those whose interval contains the truth."""
     held, truth, mark = channel(mechanism), truths()[case[0]], AREAS[case[1]]
     weights = linear_weights(held, mark[:, None], np.full(len(mark), 1 / len(mark)))
     shares = simulate_counts(held, truth, reports, simulations) / reports
@@ -70,7 +70,7 @@ def test_intervals_of_few_reports_hold_or_are_not_given():
 
 
 def test_without_the_threshold_intervals_fail():
-    """Randomized response that mostly tells the truth, a share of 0 and 300 people: without the threshold 49 % hold."""
+    """Randomized response of large epsilon, a share of 0, 300 people: without the threshold the coverage is 49 %."""
     family = np.eye(100) * np.exp(9.0) + 1 - np.eye(100)
     held = type(channel(next(iter(MECHANISMS)))).of(family / family.sum(axis=1, keepdims=True))
     mark, truth = AREAS["corner"], truths()["sparse"]

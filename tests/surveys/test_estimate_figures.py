@@ -1,4 +1,4 @@
-"""Figures of a stored estimate: found again from its counts and mechanisms, or refused by their name."""
+"""Figures of a stored estimate: recomputed from its counts and mechanisms, or refused by name."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def of_one(name: str, attribute: str, factor: float) -> dict[str, object]:
     return {attribute: float(estimate_of(name).attrs[attribute]) * factor}
 
 
-ATTRIBUTES = {  # estimate, what is altered, the field that is named
+ATTRIBUTES = {  # estimate, altered attributes, field in the error
     "confidence": ("linear", {"confidence": 0.99}, "confidence"),
-    "confidence that is none": ("linear", {"confidence": 1.5}, "confidence"),
+    "invalid confidence": ("linear", {"confidence": 1.5}, "confidence"),
     "together": ("linear", {"simultaneous": 1}, "confidence"),
     "z": ("linear", {"z": 1.9}, "confidence"),
     "fit": ("misfit", {"fit_p": 0.5}, "fit_p"),

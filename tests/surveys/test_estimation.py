@@ -1,4 +1,4 @@
-"""Estimates from reports: the rules that end expectation maximization, what an estimate says of itself, bad input."""
+"""Estimates from reports: stopping rules of expectation maximization, attributes of an estimate, bad input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mechanism_of(name):
     return baselines.exponential(CASES[name]())
 
 
-def drawn(mechanism, reports, seed=0):
+def draw_counts(mechanism, reports, seed=0):
     random = np.random.default_rng(seed)
     table = probabilities(mechanism).values if isinstance(mechanism, xr.Dataset) else np.asarray(mechanism)
     shares = random.dirichlet(np.full(len(table), 0.5)) @ table
@@ -44,12 +44,12 @@ def program_of(counts, mechanism):
 
 
 def steps(counts, mechanism, number):
-    """The judged points of expectation maximization up to this step."""
+    """The certified points of expectation maximization up to this step."""
     program = program_of(counts, mechanism)
     return list(itertools.islice(updates(program, np.ones(program.size)), number + 1))
 
 
-def accelerated(counts, mechanism, gap):
+def accelerated_point(counts, mechanism, gap):
     """The first extrapolated step with this gap."""
     program = program_of(counts, mechanism)
     return next(point for point in updates(program, np.ones(program.size), accelerate=True) if point.gap <= gap)
@@ -58,20 +58,20 @@ def accelerated(counts, mechanism, gap):
 @pytest.mark.parametrize("name", CASES)
 def test_an_estimate_says_what_it_is(name):
     mechanism = mechanism_of(name)
-    counts = drawn(mechanism, 500)
+    counts = draw_counts(mechanism, 500)
     best = maximum_likelihood(counts, mechanism)
     assert (best.reports, best.stopped) == (500, "gap")
     assert 0 <= best.gap <= GAP
     assert best.log_likelihood == pytest.approx(log_likelihood(mechanism, counts, best.distribution), rel=FLOAT)
     assert best.method == "newton"
     assert best.support == (best.distribution > 1e-5 / len(best.distribution)).sum()
-    other = accelerated(counts, mechanism, 1e-6)
+    other = accelerated_point(counts, mechanism, 1e-6)
     assert abs(other.log_likelihood - best.log_likelihood) <= 1e-6
 
 
 def test_a_table_and_its_mechanism_give_the_same():
     mechanism = mechanism_of("scattered points")
-    counts = drawn(mechanism, 80)
+    counts = draw_counts(mechanism, 80)
     one = maximum_likelihood(counts, mechanism)
     for same in (probabilities(mechanism), probabilities(mechanism).values, probabilities(mechanism).values.tolist()):
         other = maximum_likelihood(list(counts.astype(float)), same)
@@ -83,9 +83,9 @@ def test_a_table_and_its_mechanism_give_the_same():
 def test_the_deviance_rule_stops_at_its_first_step(name, seed):
     """L* by the accelerated updates, the deviances step by step from their definition."""
     mechanism = mechanism_of(name)
-    counts = drawn(mechanism, 3000, seed)
+    counts = draw_counts(mechanism, 3000, seed)
     found = expectation_maximization(counts, mechanism)
-    best = accelerated(counts, mechanism, OPEN).log_likelihood
+    best = accelerated_point(counts, mechanism, OPEN).log_likelihood
     path = steps(counts, mechanism, found.iterations)
     deviance = np.array([3000 * (best - log_likelihood(mechanism, counts, step.distribution)) for step in path])
     assert found.stopped == "deviance"
@@ -98,14 +98,14 @@ def test_the_deviance_rule_stops_at_its_first_step(name, seed):
 
 def test_the_rule_is_a_quarter_of_the_support():
     mechanism = mechanism_of("euclidean lattice")
-    found = expectation_maximization(drawn(mechanism, 400), mechanism)
+    found = expectation_maximization(draw_counts(mechanism, 400), mechanism)
     assert found.stop == f"N (L* - L) <= 0.25 |support| = {found.support / 4:g} nats"
 
 
 @pytest.mark.parametrize("name", ["line, zero-one", "scattered points", "reports apart from secrets"])
 def test_a_gap_ends_at_the_first_step_that_proves_it(name):
     mechanism = mechanism_of(name)
-    counts = drawn(mechanism, 300)
+    counts = draw_counts(mechanism, 300)
     found = expectation_maximization(counts, mechanism, stop=1e-3)
     path = steps(counts, mechanism, found.iterations)
     assert found.stopped == "gap"
@@ -118,7 +118,7 @@ def test_a_gap_ends_at_the_first_step_that_proves_it(name):
 
 def test_a_count_is_that_many_updates_from_the_start():
     mechanism = mechanism_of("graph, table loss")
-    table, counts = probabilities(mechanism).values, drawn(mechanism, 50)
+    table, counts = probabilities(mechanism).values, draw_counts(mechanism, 50)
     p = np.full(7, 1 / 7)
     for number in range(4):
         found = expectation_maximization(counts, mechanism, stop=np.int64(number))
@@ -131,7 +131,7 @@ def test_a_count_is_that_many_updates_from_the_start():
 def test_a_limit_is_named_and_the_gap_stays_true(stop, monkeypatch):
     monkeypatch.setattr(estimation, "LIMIT", 3)
     mechanism = mechanism_of("line, squared, skewed prior")
-    counts = drawn(mechanism, 10**6)
+    counts = draw_counts(mechanism, 10**6)
     found = expectation_maximization(counts, mechanism, stop=stop)
     best = maximum_likelihood(counts, mechanism)
     assert (found.iterations, found.stopped) == (3, "limit")
@@ -145,14 +145,14 @@ def test_newton_that_stalls_is_reported_as_it_is(monkeypatch):
     monkeypatch.setattr(likelihood_newton, "_ITERATIONS", 1)
     monkeypatch.setattr(likelihood, "_STEPS", 1)
     mechanism = mechanism_of("line, zero-one")
-    found = maximum_likelihood(drawn(mechanism, 200), mechanism)
+    found = maximum_likelihood(draw_counts(mechanism, 200), mechanism)
     assert (found.stopped, found.method) == ("stalled", "newton, accelerated")
     assert found.gap > GAP
 
 
 def test_reports_as_they_are():
     mechanism = mechanism_of("line, zero-one")
-    counts = drawn(mechanism, 40)
+    counts = draw_counts(mechanism, 40)
     found = empirical(counts, mechanism)
     assert found.distribution == pytest.approx(counts / 40, rel=FLOAT)
     assert found.log_likelihood == pytest.approx(log_likelihood(mechanism, counts, counts / 40), rel=FLOAT)

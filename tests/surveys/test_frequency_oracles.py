@@ -69,7 +69,7 @@ def test_the_subset_exponential_law_is_exactly_at_its_metric(subset, epsilon):
 
 
 def test_a_smaller_divisor_breaks_the_subset_exponential_law():
-    """The empty report of a divisor one percent smaller exceeds the claim, or is no probability."""
+    """The empty report of a divisor one percent smaller exceeds the claim, or has a negative probability."""
     distances = euclidean_grid((1, 5), 0.7).distances
     total = np.exp(-distances).sum(axis=1)
     size = 0.99 * forms.subset_exponential_divisor(distances, total)
@@ -149,7 +149,7 @@ def test_equal_distances_up_to_rounding_get_reports():
 
 @pytest.mark.parametrize("name", FREQUENCY_ORACLES)
 def test_a_larger_level_is_a_larger_effective_epsilon(name):
-    """From both sides: at the claim, and no better than the claim, where the metric is the level of an edge."""
+    """From both sides: certified at the claim, and not below it, where the metric is the level of an edge."""
     problem = euclidean_grid((9,) if name == "square_wave" else (3, 3), 0.7)
     made = FREQUENCY_ORACLES[name](problem)
     assert made.attrs["ratio"] == pytest.approx(1, rel=DESIGN_MARGIN)

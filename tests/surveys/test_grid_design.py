@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from fixtures.forged_files import rewritten
 from fixtures.integer_oracles import asymptotic_error, reference_violations
-from fixtures.problems import excess, grid
+from fixtures.problems import euclidean_grid, excess, grid
 from fixtures.tolerances import DESIGN_MARGIN, LINEAR_ALGEBRA, ORACLE, REORDERED
 
 import mechdesign as md
-from mechdesign import DesignProblem, Domain, Eikonal, Euclidean, PrivacyLevel, priors
+from mechdesign import Domain, Eikonal, PrivacyLevel, priors
 from mechdesign.baselines import FREQUENCY_ORACLES
 from mechdesign.errors import InputError, SizeError
 from mechdesign.solvers.symmetry import no_symmetry, symmetry_group
@@ -37,29 +37,18 @@ from mechdesign.surveys.torus_mixture import (
 SETTLED = 1e-6  # the weights of two routes, each found to 1e-9 of the value
 
 
-def problem_on(shape, epsilon=0.6, seed=None, **given):
-    domain = given.pop("domain", None) or grid(shape)
-    prior = priors.uniform(domain)
-    if seed is not None:
-        prior = priors.proportional(0.5 + np.random.default_rng(seed).random(domain.size))
-    metric = Euclidean(epsilon=epsilon, unit=domain.unit)
-    return DesignProblem(domain=domain, metric=metric, prior=prior, loss=md.losses.Distance(), **given)
-
-
 MASK = np.ones((9, 9), bool)
 MASK[0, :3] = MASK[5, 5] = False
 QUARTERS = (np.indices((9, 9)) // 5 * np.array([2, 1])[:, None, None]).sum(axis=0).ravel()
 
 LARGE = {
-    "square": lambda: StatisticalDesign(problem_on((9, 9))),
-    "line": lambda: StatisticalDesign(problem_on(70, 0.8)),
-    "oblong cells": lambda: StatisticalDesign(
-        problem_on(None, domain=Domain.grid((7, 10), cell=(1.0, 0.7), unit="km"))
-    ),
-    "masked, skewed prior": lambda: StatisticalDesign(problem_on((9, 9), domain=grid((9, 9), mask=MASK), seed=1)),
-    "squared error": lambda: StatisticalDesign(problem_on((9, 9)), error="square"),
-    "areas": lambda: StatisticalDesign(problem_on((9, 9)), error="areas", areas=QUARTERS),
-    "priced": lambda: StatisticalDesign(problem_on(70, 0.8), loss_weight=30.0),
+    "square": lambda: StatisticalDesign(euclidean_grid((9, 9), 0.6)),
+    "line": lambda: StatisticalDesign(euclidean_grid(70, 0.8)),
+    "oblong cells": lambda: StatisticalDesign(euclidean_grid(Domain.grid((7, 10), cell=(1.0, 0.7), unit="km"), 0.6)),
+    "masked, skewed prior": lambda: StatisticalDesign(euclidean_grid(grid((9, 9), mask=MASK), 0.6, seed=1)),
+    "squared error": lambda: StatisticalDesign(euclidean_grid((9, 9), 0.6), error="square"),
+    "areas": lambda: StatisticalDesign(euclidean_grid((9, 9), 0.6), error="areas", areas=QUARTERS),
+    "priced": lambda: StatisticalDesign(euclidean_grid(70, 0.8), loss_weight=30.0),
 }
 
 
@@ -73,17 +62,17 @@ def program_of(kind):
 
 
 @cache
-def solved(kind):
+def solve_kind(kind):
     return md.solve(program_of(kind), gap=0.05)
 
 
 GROUPS = {
-    "square": (lambda: problem_on((4, 4)), 8, 4, 2),
-    "oblong": (lambda: problem_on((3, 4)), 4, 4, 1),
-    "line": (lambda: problem_on(5), 2, 2, 1),
-    "skewed": (lambda: problem_on((3, 3), seed=2), 1, 1, 1),
+    "square": (lambda: euclidean_grid((4, 4), 0.6), 8, 4, 2),
+    "oblong": (lambda: euclidean_grid((3, 4), 0.6), 4, 4, 1),
+    "line": (lambda: euclidean_grid(5, 0.6), 2, 2, 1),
+    "skewed": (lambda: euclidean_grid((3, 3), 0.6, seed=2), 1, 1, 1),
     "diagonal": (
-        lambda: replace(problem_on((3, 3)), prior=priors.proportional([1.0, 2, 3, 2, 4, 5, 3, 5, 6])),
+        lambda: replace(euclidean_grid((3, 3), 0.6), prior=priors.proportional([1.0, 2, 3, 2, 4, 5, 3, 5, 6])),
         2,
         1,
         2,
@@ -93,7 +82,7 @@ GROUPS = {
 
 @pytest.mark.parametrize("name", GROUPS)
 def test_orbits_stand_for_all_their_rays(name):
-    """The weights of orbits, block by block, against those of every ray on its own."""
+    """The weights of orbits, block by block, against weights for every single ray."""
     make, members, blocks, turns = GROUPS[name]
     problem = make()
     program = StatisticalDesign(problem)
@@ -198,7 +187,7 @@ def test_kernels_on_the_grid_are_in_the_cone_and_make_rows(kind):
 
 @ALL
 def test_designs_are_certified_and_their_objective_is_recomputed(kind):
-    program, mechanism = program_of(kind), solved(kind)
+    program, mechanism = program_of(kind), solve_kind(kind)
     attrs, found = mechanism.attrs, md.verify(mechanism)
     assert found.certified, found.reasons
     assert found.lower_bound_checked is None
@@ -217,7 +206,7 @@ def test_designs_are_certified_and_their_objective_is_recomputed(kind):
 
 
 def test_some_edges_in_plain_integers():
-    mechanism, edges = solved("areas"), program_of("areas").problem.edges
+    mechanism, edges = solve_kind("areas"), program_of("areas").problem.edges
     some = slice(0, None, 97)
     fewer = replace(edges, tail=edges.tail[some], head=edges.head[some], length=edges.length[some])
     assert reference_violations(mechanism["mass"].values, fewer) == 0
@@ -230,21 +219,21 @@ def test_eighty_one_cells_beside_baselines_at_the_same_claim():
     baselines.append(md.baselines.geometric(problem))
     for baseline in baselines:
         assert baseline.attrs["ratio"] <= 1 + DESIGN_MARGIN
-        assert solved("square").attrs["objective"] < 0.7 * asymptotic_mse(baseline)
+        assert solve_kind("square").attrs["objective"] < 0.7 * asymptotic_mse(baseline)
 
 
 @pytest.mark.study
 @pytest.mark.parametrize(("mine", "other"), [("squared error", "square"), ("areas", "square"), ("square", "areas")])
 def test_each_design_is_better_at_its_own_error(mine, other):
     program = program_of(mine)
-    tables = [md.probabilities(solved(kind)).values for kind in (mine, other)]
+    tables = [md.probabilities(solve_kind(kind)).values for kind in (mine, other)]
     own, others = (program.objective(table, 0.0) for table in tables)
     assert own < others
 
 
 def test_areas_are_judged_by_the_covariance_of_their_shares():
     """By hand: the variance of each share, summed, from the inverse information."""
-    program, mechanism = program_of("areas"), solved("areas")
+    program, mechanism = program_of("areas"), solve_kind("areas")
     table, prior = md.probabilities(mechanism).values, program.problem.prior_array
     inverse = np.linalg.inv((table / (prior @ table)) @ table.T)
     inside = area_indicators(QUARTERS)
@@ -258,7 +247,7 @@ def test_areas_are_judged_by_the_covariance_of_their_shares():
 )
 def test_a_price_on_the_loss_trades_one_for_the_other(shape, epsilon, weights):
     """Along a sweep of the weight the loss falls and the criterion rises."""
-    problem, found = problem_on(shape, epsilon), []
+    problem, found = euclidean_grid(shape, epsilon), []
     for weight in weights:
         mechanism = md.solve(StatisticalDesign(problem, loss_weight=weight), gap=0.02)
         found.append((mechanism.attrs["expected_loss"], asymptotic_mse(mechanism)))
@@ -273,7 +262,7 @@ def test_a_price_on_the_loss_trades_one_for_the_other(shape, epsilon, weights):
     "given", [{"error": "square"}, {"error": "areas", "areas": [0, 0, 1, -1]}, {"loss_weight": 2.0}]
 )
 def test_other_errors_are_solved_and_proved(given):
-    program = StatisticalDesign(problem_on(4, 0.8), **given)
+    program = StatisticalDesign(euclidean_grid(4, 0.8), **given)
     oracle = program.statement().solve(solver="CLARABEL")
     found = optimal_weights(program.rays, program.norm, cost=program.costs(program.rays))
     value = found.value - program.offset + program.costs(program.rays) @ found.theta
@@ -289,7 +278,7 @@ def test_other_errors_are_solved_and_proved(given):
     ("name", "value"), [("loss_weight", 31.0), ("error", "square"), ("areas", [0] * 69 + [1]), ("error", 3)]
 )
 def test_a_file_that_claims_another_objective_is_refused(name, value):
-    mechanism = solved("priced")
+    mechanism = solve_kind("priced")
     told = json.loads(mechanism.attrs["parameters"]) | {name: value}
     altered = rewritten(mechanism, parameters=json.dumps(told))
     try:
@@ -300,29 +289,29 @@ def test_a_file_that_claims_another_objective_is_refused(name, value):
 
 def test_files_keep_what_is_needed(tmp_path):
     for kind in ("areas", "priced"):
-        md.save(solved(kind), tmp_path / "design.nc", overwrite=True)
+        md.save(solve_kind(kind), tmp_path / "design.nc", overwrite=True)
         assert md.verify(tmp_path / "design.nc").certified
 
 
 def flat_eikonal():
-    return replace(problem_on((9, 9)), metric=Eikonal(level=PrivacyLevel.constant(0.6, "cell")))
+    return replace(euclidean_grid((9, 9), 0.6), metric=Eikonal(level=PrivacyLevel.constant(0.6, "cell")))
 
 
 @pytest.mark.parametrize(
     ("make", "error", "field"),
     [
-        (lambda: StatisticalDesign(problem_on((41, 40))), SizeError, "cells"),
+        (lambda: StatisticalDesign(euclidean_grid((41, 40), 0.6)), SizeError, "cells"),
         (lambda: StatisticalDesign(flat_eikonal()), SizeError, "cells"),
-        (lambda: StatisticalDesign(problem_on((5, 4, 4))), SizeError, "cells"),
-        (lambda: StatisticalDesign(problem_on(4), error="emd"), InputError, "error"),
-        (lambda: StatisticalDesign(problem_on(4), error="areas"), InputError, "areas"),
-        (lambda: StatisticalDesign(problem_on(4), areas=[0, 0, 1, 1]), InputError, "areas"),
-        (lambda: StatisticalDesign(problem_on(4), error="areas", areas=[0, 0, 1]), InputError, "areas"),
-        (lambda: StatisticalDesign(problem_on(4), error="areas", areas=[0, 0, 1, -2]), InputError, "areas"),
-        (lambda: StatisticalDesign(problem_on(4), error="areas", areas=[0.0, 0, 1, 1]), InputError, "areas"),
-        (lambda: StatisticalDesign(problem_on(4), error="areas", areas=[2, 2, 2, 2]), InputError, "areas"),
-        (lambda: StatisticalDesign(problem_on(4), loss_weight=-1.0), InputError, "loss_weight"),
-        (lambda: StatisticalDesign(problem_on(4), loss_weight=math.nan), InputError, "loss_weight"),
+        (lambda: StatisticalDesign(euclidean_grid((5, 4, 4), 0.6)), SizeError, "cells"),
+        (lambda: StatisticalDesign(euclidean_grid(4, 0.6), error="emd"), InputError, "error"),
+        (lambda: StatisticalDesign(euclidean_grid(4, 0.6), error="areas"), InputError, "areas"),
+        (lambda: StatisticalDesign(euclidean_grid(4, 0.6), areas=[0, 0, 1, 1]), InputError, "areas"),
+        (lambda: StatisticalDesign(euclidean_grid(4, 0.6), error="areas", areas=[0, 0, 1]), InputError, "areas"),
+        (lambda: StatisticalDesign(euclidean_grid(4, 0.6), error="areas", areas=[0, 0, 1, -2]), InputError, "areas"),
+        (lambda: StatisticalDesign(euclidean_grid(4, 0.6), error="areas", areas=[0.0, 0, 1, 1]), InputError, "areas"),
+        (lambda: StatisticalDesign(euclidean_grid(4, 0.6), error="areas", areas=[2, 2, 2, 2]), InputError, "areas"),
+        (lambda: StatisticalDesign(euclidean_grid(4, 0.6), loss_weight=-1.0), InputError, "loss_weight"),
+        (lambda: StatisticalDesign(euclidean_grid(4, 0.6), loss_weight=math.nan), InputError, "loss_weight"),
     ],
 )
 def test_refusals_name_the_field(make, error, field):
@@ -337,7 +326,7 @@ def test_refusals_name_the_field(make, error, field):
     [(20, 0.3, 0.25, 0.3), (20, 0.6, 0.62, 0.66), (30, 0.6, 0.66, 0.7)],
 )
 def test_at_size_beside_the_best_of_what_else_there_is(cells, epsilon, of_geometric, of_baseline):
-    problem = problem_on((cells, cells), epsilon)
+    problem = euclidean_grid((cells, cells), epsilon)
     mechanism = md.solve(StatisticalDesign(problem))
     assert md.verify(mechanism).certified
     assert mechanism.attrs["ratio"] <= 1

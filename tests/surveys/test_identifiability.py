@@ -1,4 +1,4 @@
-"""Rank and criterion of channels, and the dual Sobolev norm they are measured in."""
+"""Rank and criterion of channels, and their norm, the dual Sobolev norm."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_rank_of_products(rank):
 
 
 def test_optimal_mechanism_may_lose_identifiability():
-    """4 x 4 cells at 0.6 nats a cell: the least expected distance is had with four reports."""
+    """4 x 4 cells at 0.6 nats a cell: four reports suffice for the least expected distance."""
     problem = problem_on(grid((4, 4)), Euclidean(epsilon=0.6, unit="cell"))
     optimal = md.solve(md.Optimal(problem=problem))
     assert channel_rank(optimal) == 4

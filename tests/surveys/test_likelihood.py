@@ -28,7 +28,7 @@ from mechdesign.surveys.estimation import support_size
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 
 FLOAT = 1e-12  # sums of at most 10^3 positive terms in double precision
-GAP = 1e-9  # nats per report: what the solvers are asked for
+GAP = 1e-9  # nats per report: the target of the solvers
 SOLVE = 1e-8  # dense systems of up to 30 rows with condition numbers up to 10^8
 INTERIOR = 20  # Newton steps; more are a method that lost its order
 NEAR = 1e-3  # distributions, largest difference: likelihoods 1e-9 apart, curvatures above 1e-2
@@ -37,7 +37,7 @@ FEW = [*list(TABLES)[1:13:4], *list(TABLES)[13:]]  # mechanisms of cases are ali
 
 
 def log_likelihood(table, counts, p):
-    """By its definition, one report after the other."""
+    """The definition, as a sum over single reports."""
     total = 0.0
     for y, count in enumerate(counts):
         if count:

@@ -1,4 +1,4 @@
-"""The linear estimator: unbiased for every truth, of the variance that it says, and honest where shares are lost."""
+"""The linear estimator: unbiased for every truth, with the stated variance; lost shares are marked."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_more_reports_have_least_variance_at_design():
 
 @pytest.mark.parametrize("name", ["twins", "flat", "zeros"])
 def test_lost_shares_are_named_and_kept_ones_are_not(name):
-    """Twins: a share of one of a pair is lost, of the pair it is not. More secrets than reports: something is lost."""
+    """Of twins only the joint share is identifiable. With more secrets than reports some share is lost."""
     table = TABLES[name]()
     held, n = Channel.of(table[:, table.any(axis=0)]), len(table)
     weights = linear_weights(held, np.column_stack([np.eye(n), np.ones(n)]), np.full(n, 1 / n))

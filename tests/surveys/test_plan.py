@@ -1,4 +1,4 @@
-"""Plans: equal to simulated standard errors, to sampling without privacy, and to the epsilon that they name."""
+"""Plans: equal to simulated standard errors, to sampling without privacy, and to their epsilon for an error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def problem():
     return load_problem("paris", cells=SIDE, epsilon=0.004)
 
 
-def planned(**given):
+def make_plan(**given):
     usual = {"people": 1_000, "truth": truths()["check-ins"]}
     areas = given.pop("areas", Partition.blocks(problem().domain, 2, 2))
     tables = given.pop("tables", {name: channel(name).table for name in MECHANISMS})
@@ -37,7 +37,7 @@ def planned(**given):
 @pytest.mark.parametrize("truth", ["check-ins", "sparse"])
 def test_the_plan_equals_the_simulated_standard_error(truth):
     """A standard deviation of 4,000 means is known to 1 / sqrt(8,000) of itself: four times that is 4.5 %."""
-    made = planned(truth=truths()[truth], prior=truths()["check-ins"])
+    made = make_plan(truth=truths()[truth], prior=truths()["check-ins"])
     wanted = Partition.blocks(problem().domain, 2, 2).indicator
     for d, name in enumerate(MECHANISMS):
         held = channel(name)
@@ -49,7 +49,7 @@ def test_the_plan_equals_the_simulated_standard_error(truth):
 
 
 def test_identity_table_is_plain_sampling():
-    made = planned(tables={"truth": np.eye(100)})
+    made = make_plan(tables={"truth": np.eye(100)})
     np.testing.assert_allclose(made["deviation"][0], made["deviation_without"], rtol=1e-9)
     np.testing.assert_array_equal(made["people"][0], made["people_without"])
     share = made["share"].values
@@ -58,10 +58,10 @@ def test_identity_table_is_plain_sampling():
 
 def test_people_and_error_agree():
     one = {"tables": {"": channel("randomized response, 3 nats").table}, "error": 0.03}
-    people = int(planned(**one)["people"].max())
-    assert 0.03 * (1 - 2 / people) <= planned(**one, people=people)["error"].max() <= 0.03 + 1e-9
-    assert planned(**one, people=people - 1)["error"].max() > 0.03
-    together = planned(simultaneous=True)
+    people = int(make_plan(**one)["people"].max())
+    assert 0.03 * (1 - 2 / people) <= make_plan(**one, people=people)["error"].max() <= 0.03 + 1e-9
+    assert make_plan(**one, people=people - 1)["error"].max() > 0.03
+    together = make_plan(simultaneous=True)
     assert together.attrs["z"] == pytest.approx(2.4977, abs=1e-4)
 
 
@@ -69,10 +69,10 @@ def test_lost_shares_are_infinite_and_those_of_everybody_known():
     table = np.repeat(np.eye(50), 2, axis=0)
     labels = np.zeros(100, int)
     labels[0], labels[2:4] = 1, 2
-    made = planned(tables={"pairs": table}, areas=Partition.of_labels(labels))
+    made = make_plan(tables={"pairs": table}, areas=Partition.of_labels(labels))
     assert np.isinf(made["people"][0].values).tolist() == [True, True, False]
     assert made["bias"][0].values[:2].min() > 0.1
-    everyone = planned(areas=Partition.of_labels(np.zeros(100, int)))
+    everyone = make_plan(areas=Partition.of_labels(np.zeros(100, int)))
     assert everyone["standard_error"].values.max() <= 1e-7
 
 
@@ -90,7 +90,7 @@ def test_the_epsilon_for_an_error_is_the_least(family):
 
 
 def test_a_plan_is_stored_whole(tmp_path):
-    made = planned()
+    made = make_plan()
     again = load_sealed(save(made, tmp_path / "plan.nc"), PLAN, what="a plan")
     assert again.identical(made)
     assert json.loads(again.attrs["areas"]) == ["1-1", "1-2", "2-1", "2-2"]
@@ -113,12 +113,12 @@ def test_a_plan_is_stored_whole(tmp_path):
 )
 def test_what_cannot_be_planned_is_refused(given, field):
     with pytest.raises(InputError) as caught:
-        planned(**given)
+        make_plan(**given)
     assert caught.value.field == field
 
 
 def test_the_people_that_the_documentation_names():
-    """What privacy costs in people: 30 x 30 cells, nine areas, check-ins, clamped geometric noise."""
+    """The cost of privacy in people: 30 x 30 cells, nine areas, check-ins, clamped geometric noise."""
     paris = load_problem("paris", prior="checkins", epsilon=0.01)
     tables = {f"{e}": FAMILIES["geometric_clamped"].table(paris, e) for e in (0.0035, 0.01)}
     areas = Partition.blocks(paris.domain, 3, 3)

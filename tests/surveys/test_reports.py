@@ -1,4 +1,4 @@
-"""Reports of a CSV file: cells, positions, degrees, counts, several mechanisms; and lines that are none of these."""
+"""Reports of a CSV file: cells, positions, degrees, counts, several mechanisms; and invalid lines."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ POINTS = Domain.points_at([[0.0, 0.0], [1.0, 0.0], [0.0, 4.0]], unit="km")
 LINE = Domain.grid(4, cell=1.0, unit="km")
 
 
-def counted(tmp_path, text, places=None, name="r.csv"):
+def count_text(tmp_path, text, places=None, name="r.csv"):
     path = tmp_path / name
     path.write_bytes(text.encode("utf-8" if text.startswith("\ufeff") else "latin-1", "strict"))
     return {key: made.tolist() for key, made in read_reports(path, places or {ONE: GRID}).items()}
@@ -41,11 +41,11 @@ def counted(tmp_path, text, places=None, name="r.csv"):
     ],
 )
 def test_a_report_in_every_form(tmp_path, text):
-    assert counted(tmp_path, text) == {ONE: [1, 0, 1, 0, 2]}
+    assert count_text(tmp_path, text) == {ONE: [1, 0, 1, 0, 2]}
 
 
 def test_the_upper_border_of_the_grid_belongs_to_its_last_cells(tmp_path):
-    assert counted(tmp_path, "x,y\n25,15\n25,-5\n") == {ONE: [0, 0, 0, 1, 1]}
+    assert count_text(tmp_path, "x,y\n25,15\n25,-5\n") == {ONE: [0, 0, 0, 1, 1]}
 
 
 def test_degrees_find_cells_at_printed_digits(tmp_path):
@@ -55,44 +55,44 @@ def test_degrees_find_cells_at_printed_digits(tmp_path):
     longitude, latitude = plane.backward(domain.points)
     kept = plane.decimals(150.0)
     lines = [f"{lon:.{kept}f},{lat:.{kept}f},{k}" for k, (lon, lat) in enumerate(zip(longitude, latitude, strict=True))]
-    found = counted(tmp_path, "lon,lat,count\n" + "\n".join(lines), {ONE: domain})
+    found = count_text(tmp_path, "lon,lat,count\n" + "\n".join(lines), {ONE: domain})
     assert found == {ONE: list(range(20))}
     for text, field in (("lon,lat\n2.5,48.85\n", "lies in no cell"), ("lon,lat\n400,1\n", "longitude")):
         with pytest.raises(InputError, match=field):
-            counted(tmp_path, text, {ONE: domain})
+            count_text(tmp_path, text, {ONE: domain})
     with pytest.raises(InputError, match="on Earth"):
-        counted(tmp_path, "lon,lat\n2.35,48.85\n")
+        count_text(tmp_path, "lon,lat\n2.35,48.85\n")
 
 
 def test_points_take_what_is_near_and_refuse_what_is_not(tmp_path):
-    assert counted(tmp_path, "x,y\n0.4,0\n1,0.3\n0,3.6\n", {ONE: POINTS}) == {ONE: [1, 1, 1]}
+    assert count_text(tmp_path, "x,y\n0.4,0\n1,0.3\n0,3.6\n", {ONE: POINTS}) == {ONE: [1, 1, 1]}
     with pytest.raises(InputError, match="no cell") as caught:
-        counted(tmp_path, "x,y\n0,0\n0,2\n", {ONE: POINTS})
+        count_text(tmp_path, "x,y\n0,0\n0,2\n", {ONE: POINTS})
     assert caught.value.value == "0 2 in line 3"
 
 
 def test_several_mechanisms_are_counted_apart(tmp_path):
     places = {ONE: LINE, TWO: POINTS}
     text = f"report,mechanism,count\n0,{ONE[:8]},5\n2,{TWO[:8]},7\n3,{ONE[:8]},1\n"
-    assert counted(tmp_path, text, places) == {ONE: [5, 0, 0, 1], TWO: [0, 0, 7]}
-    assert counted(tmp_path, f"# mechanism: {TWO}\nreport\n1\n", places) == {ONE: [0] * 4, TWO: [0, 1, 0]}
+    assert count_text(tmp_path, text, places) == {ONE: [5, 0, 0, 1], TWO: [0, 0, 7]}
+    assert count_text(tmp_path, f"# mechanism: {TWO}\nreport\n1\n", places) == {ONE: [0] * 4, TWO: [0, 1, 0]}
     with pytest.raises(FileFormatError, match="which mechanism"):
-        counted(tmp_path, "report\n0\n", places)
+        count_text(tmp_path, "report\n0\n", places)
     with pytest.raises(InputError, match="no such report") as caught:
-        counted(tmp_path, f"report,mechanism\n3,{ONE}\n0,{TWO}\n3,{TWO}\n", places)
+        count_text(tmp_path, f"report,mechanism\n3,{ONE}\n0,{TWO}\n3,{TWO}\n", places)
     assert caught.value.value == "3 in line 4"
 
 
 def test_compressed_files_are_read_as_they_are(tmp_path):
     drawn = np.random.default_rng(0).integers(0, 5, 1_000)
     text = "report\n" + "\n".join(map(str, drawn)) + "\n"
-    whole = counted(tmp_path, text)
+    whole = count_text(tmp_path, text)
     assert whole == {ONE: np.bincount(drawn, minlength=5).tolist()}
     path = tmp_path / "r.csv.gz"
     path.write_bytes(gzip.compress(text.encode()))
     assert read_reports(path, {ONE: GRID})[ONE].tolist() == whole[ONE]
     with pytest.raises(InputError) as caught:
-        counted(tmp_path, text + "9\n")
+        count_text(tmp_path, text + "9\n")
     assert caught.value.value == "9 in line 1002"
 
 
@@ -135,7 +135,7 @@ def test_compressed_files_are_read_as_they_are(tmp_path):
 )
 def test_invalid_report_lines_are_refused(tmp_path, text, said):
     with pytest.raises(InputError, match=said) as caught:
-        counted(tmp_path, text)
+        count_text(tmp_path, text)
     assert caught.value.field == "reports"
 
 
@@ -147,7 +147,7 @@ def test_a_missing_file_is_named(tmp_path):
 @pytest.mark.parametrize("name", ["n", "freq", "Anzahl", "", "id"])
 def test_a_column_of_numbers_that_is_not_known_is_refused(tmp_path, name):
     with pytest.raises(InputError, match="unknown numeric column"):
-        counted(tmp_path, f"report,{name}\n0,30\n4,\n2,7\n")
+        count_text(tmp_path, f"report,{name}\n0,30\n4,\n2,7\n")
 
 
 def test_columns_of_words_are_named(tmp_path):

@@ -58,13 +58,13 @@ def truth():
     return np.random.default_rng(2).dirichlet(np.full(SIDE**2, 0.4))
 
 
-def drawn(people, seed=0, made=None, p=None):
+def draw_counts(people, seed=0, made=None, p=None):
     law = (truth() if p is None else p) @ probabilities(made or mechanism()).values
     return np.random.default_rng(seed).multinomial(people, law / law.sum())
 
 
 def test_an_estimate_holds_its_parts_and_is_stored_whole(tmp_path):
-    counts = drawn(20_000)
+    counts = draw_counts(20_000)
     found = estimate_shares([mechanism()], [counts], areas())
     best = maximum_likelihood(counts, mechanism())
     np.testing.assert_array_equal(found["distribution"], best.distribution)
@@ -82,7 +82,7 @@ def test_an_estimate_holds_its_parts_and_is_stored_whole(tmp_path):
 
 
 def test_simultaneous_intervals_are_longer():
-    counts = drawn(20_000)
+    counts = draw_counts(20_000)
     alone, together = (estimate_shares([mechanism()], [counts], areas(), simultaneous=s) for s in (False, True))
     ratio = (together["high"] - together["low"]) / (alone["high"] - alone["low"])
     np.testing.assert_allclose(ratio, NormalDist().inv_cdf(0.99375) / NormalDist().inv_cdf(0.975))
@@ -93,7 +93,7 @@ def test_simultaneous_intervals_are_longer():
 
 
 def test_few_reports_get_no_interval_and_the_reason():
-    counts = drawn(150)
+    counts = draw_counts(150)
     found = estimate_shares([mechanism()], [counts], areas(3, 3))
     reasons = json.loads(found.attrs["reasons"])
     few = found["effective"].values < 20
@@ -101,7 +101,7 @@ def test_few_reports_get_no_interval_and_the_reason():
     assert [reason is not None for reason in reasons] == few.tolist() == np.isnan(found["low"].values).tolist()
     assert all("too few reports" in reason for reason in reasons if reason)
     with pytest.raises(InputError, match="too few") as caught:
-        estimate_shares([mechanism()], [drawn(20)], areas(3, 3))
+        estimate_shares([mechanism()], [draw_counts(20)], areas(3, 3))
     assert caught.value.field == "reports"
 
 
@@ -128,8 +128,9 @@ def answers():
     ],
 )
 def test_estimates_stay_raw_beside_what_is_cut(counts, below, above, tmp_path):
-    """Estimates by the inverse of the table; every interval contains what [0, 1] leaves of the one about the estimate,
-    is never a point, and reads as "at most" or "at least" where the estimate is outside.
+    """Estimates are those of the inverse table. Every interval contains the part in [0, 1] of that around the estimate.
+
+    It is never a point, and reads as "at most" or "at least" where the estimate is outside.
     """
     made, classes = answers()
     found = estimate_shares([made], [counts], classes)
@@ -159,7 +160,7 @@ def test_estimates_stay_raw_beside_what_is_cut(counts, below, above, tmp_path):
 
 
 def test_intervals_about_cut_shares_hold_as_often_at_the_border():
-    """Nobody is in the third class: of 2,000 simulated collections at least as many intervals hold as are promised."""
+    """With nobody in the third class the promised share of 2,000 simulated intervals contains the truth."""
     made, classes = answers()
     held = channels.Channel.of(channels.table_of(made))
     weights = linear_weights(held, classes.indicator, np.full(3, 1 / 3))
@@ -183,7 +184,7 @@ def test_a_plan_advises_no_more_people_where_no_number_helps():
 def test_lost_shares_get_no_interval():
     problem = load_problem("paris", cells=SIDE, epsilon=0.01)
     flat = baselines.constant(problem)
-    counts = drawn(5_000, made=flat)
+    counts = draw_counts(5_000, made=flat)
     found = estimate_shares([flat], [counts], areas())
     assert np.isnan(found["share"]).all()
     assert all("not identifiable" in reason for reason in json.loads(found.attrs["reasons"]))
@@ -192,7 +193,7 @@ def test_lost_shares_get_no_interval():
 
 def test_two_levels_in_one_collection_and_one_that_nobody_used():
     made = [mechanism(), mechanism(0.02), mechanism(0.03)]
-    counts = [drawn(10_000, 1, made[0]), drawn(6_000, 2, made[1]), np.zeros(SIDE**2)]
+    counts = [draw_counts(10_000, 1, made[0]), draw_counts(6_000, 2, made[1]), np.zeros(SIDE**2)]
     found = estimate_shares(made, counts, areas())
     errors = abs(found["share"] - truth() @ areas().indicator) / found["standard_error"]
     assert (errors < 4).all()
@@ -205,7 +206,7 @@ def test_two_levels_in_one_collection_and_one_that_nobody_used():
 
 def test_differences_between_periods_hold():
     later = 0.7 * truth() + 0.3 * np.eye(SIDE**2)[0]
-    then, now = drawn(30_000, 1), drawn(20_000, 2, p=later)
+    then, now = draw_counts(30_000, 1), draw_counts(20_000, 2, p=later)
     found = estimate_shares([mechanism()], [now], areas(), against=[then])
     alone = estimate_shares([mechanism()], [then], areas())
     np.testing.assert_allclose(found["against_share"], alone["share"])
@@ -215,7 +216,7 @@ def test_differences_between_periods_hold():
     moved = (later - truth()) @ areas().indicator
     assert (abs(found["difference"] - moved) <= 4 * error).all()
     assert found["difference_low"][0] > 0
-    few = estimate_shares([mechanism()], [now], areas(), against=[drawn(5)])
+    few = estimate_shares([mechanism()], [now], areas(), against=[draw_counts(5)])
     assert np.isnan(few["difference_low"]).all()
     assert "too few" in few.attrs["difference_reasons"]
 
@@ -238,7 +239,7 @@ def test_the_tail_bound_bounds_the_tail_of_the_relative_entropy():
     assert tail_bound(10.0, 10) == tail_bound(3.0, 10) == 1.0
 
 
-def fitted(held, counts):
+def fit_counts(held, counts):
     best = maximum_likelihood(counts, held.table)
     return fit_test(held, np.asarray(counts, float), best)
 
@@ -256,12 +257,12 @@ def test_the_mean_bound_bounds_the_tail_of_a_mean():
 
 
 def test_reports_of_another_mechanism_do_not_fit():
-    """Truths without noise, sent as if they were reports, show in 500 of them; of so few no bound of all does."""
+    """Secrets sent in place of reports are noticed in 500 of them, too few for the bound of all reports."""
     held, p = channel("geometric, 0.004 per m"), truths()["check-ins"]
     for counts in simulate_counts(held, p, 5_000, 10):
-        assert fitted(held, counts).p_value >= REFUSED
+        assert fit_counts(held, counts).p_value >= REFUSED
     honest = np.random.default_rng(0).multinomial(500, truths()["sparse"])
-    found = fitted(held, honest)
+    found = fit_counts(held, honest)
     assert found.p_value < REFUSED
     assert found.p_value == 2 * min(found.p_all, found.p_halves) < REFUSED
 
@@ -273,7 +274,7 @@ def test_the_test_of_fit_keeps_its_level(name, truth):
     """Of 200 collections in order none is refused at 1 per cent: both bounds are far above the p values."""
     held = channel(name)
     for counts in simulate_counts(held, truths()[truth], 2_000, 200):
-        assert fitted(held, counts).p_value > 0.01
+        assert fit_counts(held, counts).p_value > 0.01
 
 
 def test_factored_mechanisms_have_tables_up_to_a_size(monkeypatch):
@@ -317,7 +318,7 @@ def test_an_estimate_without_areas_is_a_distribution():
     ],
 )
 def test_what_does_not_fit_is_refused(given, field):
-    usual = {"counts": [drawn(1_000)], "areas": areas()}
+    usual = {"counts": [draw_counts(1_000)], "areas": areas()}
     with pytest.raises(InputError) as caught:
         estimate_shares([mechanism()], **{**usual, **given})
     assert caught.value.field == field
@@ -328,7 +329,7 @@ def test_mechanisms_over_other_secrets_are_refused():
     prior = priors.proportional(np.arange(1.0, 37.0))
     same = baselines.geometric(replace(load_problem("paris", cells=SIDE, epsilon=0.01), prior=prior))
     with pytest.raises(InputError, match="the secrets of the first"):
-        estimate_shares([mechanism(), other], [drawn(100), np.ones(4)])
+        estimate_shares([mechanism(), other], [draw_counts(100), np.ones(4)])
     with pytest.raises(InputError, match="twice"):
-        estimate_shares([mechanism(), mechanism()], [drawn(100), drawn(100)])
-    assert estimate_shares([mechanism(), same], [drawn(100), drawn(100)]).attrs["reports"] == 200
+        estimate_shares([mechanism(), mechanism()], [draw_counts(100), draw_counts(100)])
+    assert estimate_shares([mechanism(), same], [draw_counts(100), draw_counts(100)]).attrs["reports"] == 200

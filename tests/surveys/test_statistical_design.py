@@ -75,7 +75,7 @@ def program_of(kind):
 
 
 @cache
-def solved(kind):
+def solve_kind(kind):
     return md.solve(program_of(kind))
 
 
@@ -193,8 +193,8 @@ def test_an_ascent_ends_where_no_tangent_rises(kind):
 
 @ALL
 def test_certified_at_the_claim_with_a_bound_that_is_checked(kind):
-    mechanism, program = solved(kind), program_of(kind)
-    attrs, found = mechanism.attrs, md.verify(solved(kind))
+    mechanism, program = solve_kind(kind), program_of(kind)
+    attrs, found = mechanism.attrs, md.verify(solve_kind(kind))
     assert found.certified, found.reasons
     assert found.lower_bound_checked
     assert reference_violations(mechanism["mass"].values, program.problem.edges) == 0
@@ -209,7 +209,7 @@ def test_certified_at_the_claim_with_a_bound_that_is_checked(kind):
 
 @ALL
 def test_no_mechanism_with_the_claim_is_below_the_bound(kind):
-    problem, bound = program_of(kind).problem, solved(kind).attrs["lower_bound"]
+    problem, bound = program_of(kind).problem, solve_kind(kind).attrs["lower_bound"]
     baselines = [md.baselines.exponential(problem), md.solve(md.Optimal(problem=problem))]
     if problem.reports is problem.domain:
         baselines.append(md.baselines.randomized_response(problem))
@@ -220,7 +220,7 @@ def test_no_mechanism_with_the_claim_is_below_the_bound(kind):
 
 @ALL
 def test_reports_are_judged_by_their_best_place(kind):
-    mechanism, problem = solved(kind), program_of(kind).problem
+    mechanism, problem = solve_kind(kind), program_of(kind).problem
     estimates = json.loads(mechanism.attrs["parameters"])["estimates"]
     joint = problem.prior_array[:, None] * table_of(mechanism)
     least = (joint.T @ problem.loss_matrix).min(axis=1)
@@ -247,15 +247,15 @@ def test_three_secrets_against_all_extreme_rays(metric, seed):
 def test_four_secrets_against_all_extreme_rays(kind):
     program = program_of(kind)
     optimum = optimal_weights(extreme_rays(program.problem), program.norm).value - program.offset
-    assert solved(kind).attrs["objective"] == pytest.approx(optimum, rel=1e-3)
-    assert solved(kind).attrs["objective"] >= optimum * (1 - CONVERGED)
-    assert solved(kind).attrs["lower_bound"] <= optimum
+    assert solve_kind(kind).attrs["objective"] == pytest.approx(optimum, rel=1e-3)
+    assert solve_kind(kind).attrs["objective"] >= optimum * (1 - CONVERGED)
+    assert solve_kind(kind).attrs["lower_bound"] <= optimum
 
 
 @pytest.mark.parametrize("nats", few_by_default([0.01, 0.5, 1.0, 4.0], 0.01, 4.0))
 @pytest.mark.parametrize("share", [0.5, 0.8])
 def test_two_secrets_take_randomized_response(nats, share):
-    """All that two reports can do: the variance q (1 - q) / (1 - 2 p)^2 with p = 1 / (1 + e^d), by hand."""
+    """The best of two reports: the variance q (1 - q) / (1 - 2 p)^2 with p = 1 / (1 + e^d), by hand."""
     domain = grid(2)
     problem = replace(_problem(domain, Euclidean(epsilon=nats, unit="cell")), prior=[share, 1 - share])
     wrong = 1 / (1 + math.exp(nats))
@@ -267,7 +267,7 @@ def test_two_secrets_take_randomized_response(nats, share):
 @pytest.mark.parametrize("kind", ["line", "masked, levels that vary", "graph", "points"])
 def test_any_multipliers_prove_a_bound(kind):
     """Perturbed and random multipliers: never above the criterion of the design, which is attained."""
-    program, value = program_of(kind), solved(kind).attrs["objective"]
+    program, value = program_of(kind), solve_kind(kind).attrs["objective"]
     best = bound_criterion(program)
     assert best is not None
     assert proved_bound(program, best.dual, best.multipliers) == best.value
@@ -283,7 +283,7 @@ def test_any_multipliers_prove_a_bound(kind):
 
 @pytest.mark.parametrize("kind", ["two cells", "line", "reports apart"])
 def test_on_a_line_the_relaxation_is_exact(kind):
-    attrs = solved(kind).attrs
+    attrs = solve_kind(kind).attrs
     assert attrs["stopped"] == "gap"
     close = md.solve(program_of(kind), gap=PRECISE).attrs
     assert close["objective"] - close["lower_bound"] <= 1e-5 * close["objective"]
@@ -352,7 +352,7 @@ def _kantorovich(first, second, distance):
 def _likeliest(counts, table):
     """Maximum likelihood over the simplex to a relative optimality of 1e-7: Bayes' rule from the uniform, repeated.
 
-    Extrapolated by SQUAREM; the bound on what is left is log max_u of the gradient.
+    Extrapolated by SQUAREM; the gap is at most the logarithm of the largest entry of the gradient.
     """
     share, point = counts / counts.sum(), np.full(len(table), 1 / len(table))
     seen = share > 0
@@ -431,16 +431,12 @@ def test_without_the_bound_a_statistical_design_has_none():
     assert "lower_bound" not in found.attrs
 
 
-def _altered(mechanism, **attrs):
-    return rewritten(mechanism, **attrs)
-
-
 def test_file_content_is_recovered_or_refused():
-    mechanism = solved("line")
+    mechanism = solve_kind("line")
     value, bound = mechanism.attrs["objective"], mechanism.attrs["lower_bound"]
     for changed in (
-        _altered(mechanism, objective=value * (1 - 1e-6)),
-        _altered(mechanism, lower_bound=bound * (1 + 1e-6)),
+        rewritten(mechanism, objective=value * (1 - 1e-6)),
+        rewritten(mechanism, lower_bound=bound * (1 + 1e-6)),
         rewritten(mechanism, multiplier=mechanism["multiplier"] * 0),
         rewritten(mechanism, multiplier=-mechanism["multiplier"]),
         rewritten(mechanism, dual=mechanism["dual"] * math.nan),
@@ -453,7 +449,7 @@ def test_file_content_is_recovered_or_refused():
 
 
 def test_design_files_work_with_every_command(tmp_path):
-    problem, mechanism = program_of("square").problem, solved("square")
+    problem, mechanism = program_of("square").problem, solve_kind("square")
     file = tmp_path / "design.nc"
     md.save(mechanism, file)
     stored = md.load(file)
