@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.validation import as_numbers, refuse_entries
 from mechdesign.errors import InputError
 from mechdesign.programs.coupled import Coupled, SideRows, rows_per_secret
@@ -57,7 +58,7 @@ class Bounded(Coupled):
         object.__setattr__(self, "worst_loss", values)
 
     @property
-    def bounds(self) -> NDArray[np.float64]:
+    def bounds(self) -> Vector:
         """B (n,)."""
         return np.broadcast_to(np.asarray(self.worst_loss, float), (self.problem.domain.size,))
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Matrix
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.validation import check_whole, refuse_entries
@@ -199,7 +199,7 @@ class ErrorCap(RowConstraint):
         what = "error-cap (share): the probability of a far report"
         return rows_per_secret(beyond, limit=np.full(n, self.share), what=what, secrets=secrets)
 
-    def beyond(self, problem: DesignProblem) -> NDArray[np.float64]:
+    def beyond(self, problem: DesignProblem) -> Matrix:
         """1 if a report lies beyond the radius of a secret, else 0; (n, m)."""
         return (problem.domain.euclidean_to(problem.reports) > self.radius).astype(float)
 
@@ -238,7 +238,7 @@ def constraint_from(description: Mapping[str, Any]) -> Constraint:
     return kind.from_file(fields) if issubclass(kind, ClaimedLimit) else kind(**fields)
 
 
-def all_or_places(numbers: Sequence[int] | None, size: int, field: str) -> NDArray[np.int64]:
+def all_or_places(numbers: Sequence[int] | None, size: int, field: str) -> Indices:
     """Place numbers (k,) from 0 to size - 1 in order, each once; all of them for None."""
     if numbers is None:
         return np.arange(size)

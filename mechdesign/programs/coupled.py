@@ -26,8 +26,8 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.programs.program import EXPECTED_LOSS, Program
 
 
@@ -36,8 +36,8 @@ class SideRows:
     """Side rows (3), G P <= h + s t, over tables (n, m) flattened row by row."""
 
     matrix: sp.csr_array  # G (k, n m)
-    limit: NDArray[np.float64]  # h (k,)
-    epigraph_coefficient: NDArray[np.float64]  # s (k,), >= 0
+    limit: Vector  # h (k,)
+    epigraph_coefficient: Vector  # s (k,), >= 0
     names: Sequence[str]  # (k,): of the rows in errors
 
     @property
@@ -45,18 +45,18 @@ class SideRows:
         return len(self.limit)
 
     @property
-    def size_of_limits(self) -> NDArray[np.float64]:
+    def size_of_limits(self) -> Vector:
         """|h| (k,), or 1 for h = 0: the scale of margins and relaxations."""
         return np.where(self.limit == 0, 1.0, np.abs(self.limit))
 
-    def with_margin(self, margin: NDArray[np.float64]) -> SideRows:
+    def with_margin(self, margin: Vector) -> SideRows:
         return replace(self, limit=self.limit - margin)
 
-    def values(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    def values(self, table: Matrix) -> Vector:
         """G P (k,) of a table (n, m), in floating point."""
         return self.matrix @ table.ravel()
 
-    def excess_up(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    def excess_up(self, table: Matrix) -> Vector:
         """The excess (k,) of a table (n, m) over the limits, rounded up; 0 on rows with s > 0, which t absorbs."""
         # It holds for any table whose entries differ from `table` by half a unit in the last place. The rounding of a
         # sum of j products is at most (j + 1) 2^-53 times the sum of their absolute values. Twice that, 2^-52,
@@ -66,7 +66,7 @@ class SideRows:
         excess = self.values(table) - self.limit + (terms + 6) * 2.0**-52 * size
         return np.where(self.epigraph_coefficient > 0, 0.0, np.maximum(excess, 0.0))
 
-    def lagrangian_cost_down(self, cost: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def lagrangian_cost_down(self, cost: Matrix, multipliers: Vector) -> Matrix:
         """The effective cost (4), (n, m), rounded down: a smaller cost gives a valid bound."""
         transposed = self.matrix.T.tocsr()
         size = np.abs(cost).ravel() + abs(transposed) @ multipliers
@@ -86,12 +86,12 @@ def stack_rows(parts: Sequence[SideRows], entries: int) -> SideRows:
 
 
 def rows_per_secret(
-    entries: NDArray[np.float64],
+    entries: Matrix,
     *,
-    limit: NDArray[np.float64],
+    limit: Vector,
     epigraph_coefficient: float = 0.0,
     what: str,
-    secrets: NDArray[np.int64] | None = None,
+    secrets: Indices | None = None,
 ) -> SideRows:
     """sum_y entries(u, y) P(y|u) <= limit(u) + s t for `secrets`, all by default; entries (n, m), limit (n,)."""
     n, m = entries.shape
@@ -113,7 +113,7 @@ class Coupled(Program):
     limits_field: ClassVar[str] = "constraints"
     objective_of: ClassVar[str] = EXPECTED_LOSS
 
-    def base_cost(self) -> NDArray[np.float64]:
+    def base_cost(self) -> Matrix:
         """The cost c (n, m), by default that of the expected loss."""
         return self.problem.weighted_loss
 
@@ -122,7 +122,7 @@ class Coupled(Program):
         """The side rows G, h and s."""
 
 
-def objective(cost: NDArray[np.float64], rows: SideRows, table: NDArray[np.float64]) -> float:
+def objective(cost: Matrix, rows: SideRows, table: Matrix) -> float:
     """<cost, P> + t of a table (n, m), t at its least value, in floating point."""
     # The smallest t that (3) allows is the largest (G P - h) / s, or 0.
     has_t = rows.epigraph_coefficient > 0
@@ -130,7 +130,7 @@ def objective(cost: NDArray[np.float64], rows: SideRows, table: NDArray[np.float
     return float((cost * table).sum()) + float(excess.max(initial=0.0))
 
 
-def constant_objective(cost: NDArray[np.float64], rows: SideRows) -> float:
+def constant_objective(cost: Matrix, rows: SideRows) -> float:
     """The objective of the best constant report: the scale of objectives."""
     n, m = cost.shape
     # Column y is the table that always reports y.

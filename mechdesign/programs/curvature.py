@@ -20,8 +20,8 @@ import math
 from typing import TypeGuard
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Points, Vector
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.metrics import Eikonal
@@ -35,14 +35,14 @@ def has_curvature_rule(metric: Metric, domain: Domain) -> TypeGuard[Eikonal]:
     return isinstance(metric, Eikonal) and domain.kind == "grid"
 
 
-def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
+def curvature_excess(domain: Domain, metric: Eikonal) -> Vector:
     """The excess (k,) at the cells of a grid by second differences over one cell, per squared unit of length.
 
     Cells at the border use the level one cell beyond, where a raster that ends there is constant.
     """
     assert domain.cell is not None
 
-    def logarithm(points: NDArray[np.float64]) -> NDArray[np.float64]:
+    def logarithm(points: Points) -> Vector:
         return np.log(metric.level.at(points))
 
     here = logarithm(domain.points)
@@ -57,7 +57,7 @@ def curvature_excess(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
     return bend - (metric.scale * metric.level.at(domain.points)) ** 2
 
 
-def signed_weights(domain: Domain, metric: Eikonal, least: float = -math.inf) -> NDArray[np.float64]:
+def signed_weights(domain: Domain, metric: Eikonal, least: float = -math.inf) -> Vector:
     """First-order weights (k,) of the cells of a grid, at least the share `least` of those of a flat metric."""
     assert domain.cell is not None
     level = metric.scale * metric.level.at(domain.points)
@@ -66,12 +66,12 @@ def signed_weights(domain: Domain, metric: Eikonal, least: float = -math.inf) ->
     return level ** (domain.dimension - 2) * square * math.prod(domain.cell) / TOTALS[domain.dimension]
 
 
-def local_weights(domain: Domain, metric: Eikonal) -> NDArray[np.float64]:
+def local_weights(domain: Domain, metric: Eikonal) -> Vector:
     """First-order weights (k,) of the cells of a grid, at least 2 % of those of a flat metric."""
     return signed_weights(domain, metric, LEAST_SHARE)
 
 
-def line_weights(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def line_weights(left: Vector, right: Vector) -> Vector:
     """The exact weights (k,) of places on a line from their lengths left and right in nats, infinite at the ends."""
     # On a line e^{-d} is the kernel of a Markov chain: its inverse is tridiagonal, and K w = 1 has a closed form.
     return np.asarray((np.tanh(left / 2) + np.tanh(right / 2)) / 2)

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.fast_marching import fast_marching_kernel
 from mechdesign.problem.metrics import Eikonal
@@ -61,7 +61,7 @@ class EikonalWeights(Program):
         if self.distances not in ("graph", "fast-marching"):
             raise InputError("must be graph or fast-marching", field="distances", value=self.distances)
 
-    def kernel(self) -> NDArray[np.float64]:
+    def kernel(self) -> Matrix:
         """K (n, n), entries e^{-f_y(u)}, one column per report."""
         problem = self.problem
         if self.distances == "graph":

@@ -27,9 +27,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms.geometric import clamped_table, normalised_table
 from mechdesign.closed_forms.lattice_noise import TAIL_NATS
@@ -55,7 +55,7 @@ MAX_DISPLACEMENTS = 500_000  # displacements over which clamped noise is summed
 
 MAX_DIRECT_PAIRS = 4_000  # pairs up to which the Euclidean metric is used itself; near pairs are faster beyond
 
-TableOfEpsilon = Callable[[DesignProblem, float], NDArray[np.float64]]
+TableOfEpsilon = Callable[[DesignProblem, float], Matrix]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.programs.coupled import Coupled, SideRows, rows_per_secret
 from mechdesign.programs.statements import private_table
 
@@ -51,7 +51,7 @@ class Minimax(Coupled):
         at_secret = cp.sum(cp.multiply(self.problem.loss_matrix, table), axis=1)
         return cp.Problem(cp.Minimize(cp.max(at_secret)), constraints)
 
-    def base_cost(self) -> NDArray[np.float64]:
+    def base_cost(self) -> Matrix:
         # (1) in epigraph form: the objective is t alone, and one side row a secret keeps its loss below t.
         return np.zeros_like(self.problem.loss_matrix)
 

@@ -24,8 +24,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import UnsuitableError
 from mechdesign.problem.lattice import distances_to_sets
@@ -72,12 +72,12 @@ class QueryWeights(Program):
         return self.problem.query
 
     @cached_property
-    def distances(self) -> NDArray[np.float64]:
+    def distances(self) -> Matrix:
         """f_y(u) (n, m) in nats, the distance to the nearest place of label y."""
         return distances_to_sets(self.problem.edges, self.problem.domain.size, self.query.places)
 
     @cached_property
-    def sources(self) -> list[tuple[int, NDArray[np.int64]]]:
+    def sources(self) -> list[tuple[int, Indices]]:
         """The smaller source sets, each once, with its answer."""
         n, m = self.distances.shape
         # Two sets a label are always there; each further distance gives two (with and without one other label).
@@ -94,7 +94,7 @@ class QueryWeights(Program):
         np.minimum.at(shortest, tail, length)
         border = np.zeros(n, bool)
         border[tail[self.query.answer[tail] != self.query.answer[head]]] = True
-        sources: dict[bytes, tuple[int, NDArray[np.int64]]] = {}
+        sources: dict[bytes, tuple[int, Indices]] = {}
         fits_alone = n * (border.sum() + m * (2 + 2 * len(levels) + len(SHARES))) <= MOST_ENTRIES // 2
         for y, places in enumerate(self.query.places):
             # Places at least t nats from every other label, or from all others but one; then those with long edges.
@@ -109,13 +109,13 @@ class QueryWeights(Program):
         return list(sources.values())
 
     @cached_property
-    def answer(self) -> NDArray[np.int64]:
+    def answer(self) -> Indices:
         """The answer (k,) of each kernel, as a report number."""
         reports = np.arange(self.distances.shape[1])
         return np.concatenate([reports, reports, np.array([y for y, _ in self.sources], np.int64)])
 
     @cached_property
-    def kernel(self) -> NDArray[np.float64]:
+    def kernel(self) -> Matrix:
         """e^{-f_S(u)} (n, k): the set of every label, all places for every label, then the smaller sets."""
         n, m = self.distances.shape
         require_memory(n, len(self.answer), tables=3, what="the kernels of a query")
@@ -127,7 +127,7 @@ class QueryWeights(Program):
             np.exp(-smaller, out=kernel[:, 2 * m :])
         return kernel
 
-    def table(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def table(self, weights: Vector) -> Matrix:
         """P (n, m) for weights (k,): rows sum to 1; entries are negative if constraints are violated."""
         n, m = self.distances.shape
         table = np.zeros((n, m))

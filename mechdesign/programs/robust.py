@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.memory import require_memory
 from mechdesign.base.validation import as_numbers
 from mechdesign.errors import InputError
@@ -58,7 +59,7 @@ class Robust(Coupled):
         object.__setattr__(self, "priors", checked)
 
     @property
-    def priors_array(self) -> NDArray[np.float64]:
+    def priors_array(self) -> Matrix:
         return np.asarray(self.priors, float)
 
     def statement(self) -> cp.Problem:
@@ -74,7 +75,7 @@ class Robust(Coupled):
     def parameters(self) -> dict[str, Any]:
         return {"priors": self.priors_array.tolist()}
 
-    def base_cost(self) -> NDArray[np.float64]:
+    def base_cost(self) -> Matrix:
         # (1) in epigraph form: the objective is t alone, and one side row a prior keeps its mean below t.
         return np.zeros_like(self.problem.loss_matrix)
 

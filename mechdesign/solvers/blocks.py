@@ -32,16 +32,15 @@ import numba
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from mechdesign.base.arrays import Indices, Indices32, Vector
 from mechdesign.base.threads import in_blocks
 from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.solvers.interior_point import longest_step
 from mechdesign.solvers.lp.restricted import RestrictedProgram
 from mechdesign.solvers.result import Stop
 
-Vector = NDArray[np.float64]
 # Nats within which entries of M count in directions: coefficients above 1e-5. Residuals use all entries. Row sums then
 # drift by a few 1e-6, and a restoration with the last factors removes the drift.
 NEAR = 11.5
@@ -82,18 +81,18 @@ _OPTIONS = BlockMethodOptions()
 class Layout(NamedTuple):
     """The structure of a restricted program of m reports over n secrets, for the kernels: m + 1 blocks in order."""
 
-    first: NDArray[np.int64]  # (m + 2,): variables first[y]:first[y + 1] belong to block y
-    rows: NDArray[np.int64]  # (m + 2,): likewise for cone rows
-    lower: NDArray[np.int32]  # (c,): variables of a cone row, numbered within its block
-    upper: NDArray[np.int32]  # (c,)
+    first: Indices  # (m + 2,): variables first[y]:first[y + 1] belong to block y
+    rows: Indices  # (m + 2,): likewise for cone rows
+    lower: Indices32  # (c,): variables of a cone row, numbered within its block
+    upper: Indices32  # (c,)
     ratio: Vector  # (c,): e^{-slack} of a cone row, 0 for s = q
-    members: NDArray[np.int64]  # (m + 2,): near entries members[y]:members[y + 1] belong to block y
-    secret: NDArray[np.int32]  # (k,): the secret of a near entry
-    local: NDArray[np.int32]  # (k,): its variable within the block
+    members: Indices  # (m + 2,): near entries members[y]:members[y + 1] belong to block y
+    secret: Indices32  # (k,): the secret of a near entry
+    local: Indices32  # (k,): its variable within the block
     weight: Vector  # (k,): its coefficient e^{-D}
-    squares: NDArray[np.int64]  # (m + 2,): start of the inverse of a block, stored row by row
-    side_rows: NDArray[np.int64]  # (m + 2,): side rows side_rows[y]:side_rows[y + 1] belong to block y
-    side_first: NDArray[np.int64]  # (r + 1,): entries side_first[r]:side_first[r + 1] belong to side row r
+    squares: Indices  # (m + 2,): start of the inverse of a block, stored row by row
+    side_rows: Indices  # (m + 2,): side rows side_rows[y]:side_rows[y + 1] belong to block y
+    side_first: Indices  # (r + 1,): entries side_first[r]:side_first[r + 1] belong to side row r
     side_entry: Vector  # entries of side rows over the variables of their blocks
 
     @classmethod

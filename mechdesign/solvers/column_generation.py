@@ -35,8 +35,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.figures import RESOLUTION, relative_gap
@@ -46,8 +46,6 @@ from mechdesign.solvers.cone.warm_pricing import Proof, WarmPricer
 from mechdesign.solvers.incumbent import Incumbent, Task, plain_bound
 from mechdesign.solvers.masters import BoxMaster, Columns, TrustRegionRule, VertexMaster
 from mechdesign.solvers.result import SolveResult, Stop
-
-Vector = NDArray[np.float64]
 
 
 class Decision(Enum):
@@ -278,7 +276,7 @@ class RayGeneration(MixtureGeneration):
         weight = np.abs(dual) + loss / len(dual)
         trials = 0
 
-        def take_rays(folded: Vector, trial: Vector, price: Pricing) -> None:
+        def take_rays(folded: Matrix, trial: Vector, price: Pricing) -> None:
             nonlocal trials
             trials += 1
             if price.rays is None or trials > options.trials_taken:
@@ -324,7 +322,7 @@ class DesignOptions:
 
 # A design for an effective cost (n, m) to a gap, in seconds, from a start, with multipliers (n,) of its row sums; None
 # where a constant report costs no more than any table.
-DesignOracle = Callable[[Vector, float, float, SolveResult | None], tuple[SolveResult, Vector] | None]
+DesignOracle = Callable[[Matrix, float, float, SolveResult | None], tuple[SolveResult, Vector] | None]
 
 
 class DesignGeneration(MixtureGeneration):

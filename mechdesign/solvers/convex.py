@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.threads import OutOfTime
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
@@ -48,7 +48,6 @@ class TangentOptions:
 
 _OPTIONS = TangentOptions()
 _SHOWN = 300  # characters of inequalities in an error
-_Table = NDArray[np.float64]
 
 
 def solve_constrained(program: Constrained, targets: Targets) -> SolveResult:
@@ -118,7 +117,7 @@ def _solve_statement(statement: Any, program: Constrained) -> str:
     raise InputError(message, field="constraints", value=inequalities[:_SHOWN]) from refused
 
 
-def _largest_value(program: Constrained, table: _Table) -> float:
+def _largest_value(program: Constrained, table: Matrix) -> float:
     return max(float(value_of(inequality, program.table, table).max()) for inequality in program.user_inequalities)
 
 
@@ -157,7 +156,7 @@ class _Tangents:
         if _largest_value(self.program, coupled.mass / float(ROW_SUM)) <= -self.margin / 2:
             self.incumbent.try_table(Certified(coupled.mass, np.zeros(0), coupled.objective))
 
-    def _with_tangents_at(self, point: _Table) -> SolveResult | None:
+    def _with_tangents_at(self, point: Matrix) -> SolveResult | None:
         """The coupled program with further tangents; None without a table or time."""
         table, inequalities, rng = self.program.table, self.program.convex_inequalities, self.rng
         try:
@@ -171,7 +170,7 @@ class _Tangents:
         except (OutOfTime, DesignError, SolverError):
             return None
 
-    def _first_infeasible(self, outside: _Table) -> _Table:
+    def _first_infeasible(self, outside: Matrix) -> Matrix:
         """The first infeasible point on the way from the best table: its tangent cuts `outside` off."""
         assert self.incumbent.mass is not None
         inside = self.incumbent.mass / float(ROW_SUM)

@@ -18,9 +18,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.closed_forms.best import certified_closed_forms
 from mechdesign.errors import DesignError, InfeasibleError, InputError, SolverError
@@ -61,8 +61,8 @@ def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
 
 
 def design_of_cost(
-    task: Task, folded: NDArray[np.float64], gap: float, time_limit: float, start: SolveResult | None = None
-) -> tuple[SolveResult, NDArray[np.float64]] | None:
+    task: Task, folded: Matrix, gap: float, time_limit: float, start: SolveResult | None = None
+) -> tuple[SolveResult, Vector] | None:
     """The optimal design for an effective cost (n, m), and multipliers (n,); None if a constant report is optimal."""
     # A loss is not negative: the smallest entry of every row is subtracted here, and added to the multipliers. The
     # factor n cancels the uniform prior.

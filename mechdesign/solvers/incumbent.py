@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Masses, Matrix, Vector
 from mechdesign.base.threads import OutOfTime
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.errors import InputError, SolverError
@@ -35,8 +35,8 @@ _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve
 class Certified(NamedTuple):
     """An integer table (n, m), by how much it may exceed each limit (k,), and its objective."""
 
-    mass: NDArray[np.uint64]
-    excess: NDArray[np.float64]
+    mass: Masses
+    excess: Vector
     objective: float
 
 
@@ -45,14 +45,14 @@ class Task:
     """minimise <cost, P> + t over the private tables of `problem` with `rows`."""
 
     problem: DesignProblem
-    cost: NDArray[np.float64]
+    cost: Matrix
     rows: SideRows
     pricer: ConePricer
     constant: float  # the objective of the best constant report
     unit: float  # an attainable objective, the scale of programs
 
     @property
-    def first_margin(self) -> NDArray[np.float64]:
+    def first_margin(self) -> Vector:
         """The first margins of the limits (k,); 0 on rows with s > 0."""
         return np.where(self.rows.epigraph_coefficient > 0, 0.0, FIRST_MARGIN * self.rows.size_of_limits)
 
@@ -67,17 +67,15 @@ class Task:
         whole = assemble_whole(self.problem, self.cost, rows, self.pricer.distance, cap=cap, unit=self.unit)
         return whole, solve_linear_program(whole.program, method=method, tolerance=tolerance, time_limit=time_limit)
 
-    def bound(self, dual: NDArray[np.float64], multipliers: NDArray[np.float64]) -> CoupledBound:
+    def bound(self, dual: Vector, multipliers: Vector) -> CoupledBound:
         """The best bound over multipliers of the row sums below `dual`."""
         return best_bound(self.pricer, self.cost, self.rows, dual, multipliers, loss=self.unit)
 
-    def certify(
-        self, table: NDArray[np.float64], slack_cost: NDArray[np.float64], *, private: bool = False
-    ) -> Certified:
+    def certify(self, table: Matrix, slack_cost: Matrix, *, private: bool = False) -> Certified:
         """A certified table near `table`, slack put where `slack_cost` (n, m) is least."""
         # A private table is only rounded, in place; a large one is not worth the system of eikonal weights.
         is_plain = private or table.size > _SPREAD_LIMIT
-        kernels: list[NDArray[np.float64] | None] = [None]
+        kernels: list[Matrix | None] = [None]
         if not is_plain and table.shape[0] == table.shape[1]:
             kernels = [np.exp(-self.pricer.distance).T]
             # The two repairs spread the rounding differently, and either may satisfy the limits.
@@ -90,14 +88,14 @@ class Task:
         # A table that breaks a limit cannot be the incumbent, so the excess counts before the objective.
         return min(repaired, key=lambda trial: (float(trial.excess.max(initial=0.0)), trial.objective))
 
-    def assess(self, mass: NDArray[np.uint64]) -> Certified:
+    def assess(self, mass: Masses) -> Certified:
         if not self.rows.size:
             return Certified(mass, np.zeros(0), total_cost(mass, self.cost))
         table = mass / float(ROW_SUM)
         return Certified(mass, self.rows.excess_up(table), objective(self.cost, self.rows, table))
 
 
-def plain_bound(task: Task, value: float, dual: NDArray[np.float64]) -> CoupledBound:
+def plain_bound(task: Task, value: float, dual: Vector) -> CoupledBound:
     """A bound of a task without side rows, proved by `dual` (n,) alone."""
     return CoupledBound(value=value, dual=dual, multipliers=np.zeros(0), folded=task.cost)
 
@@ -109,7 +107,7 @@ class Incumbent:
     constant: float  # the objective of the best constant report
     target: float  # the gap that ends the search
     report: Report = silent
-    mass: NDArray[np.uint64] | None = None
+    mass: Masses | None = None
     objective: float = math.inf
     closed_form: str | None = None  # the name of the best table, where it is a closed form
     bound: CoupledBound | None = None

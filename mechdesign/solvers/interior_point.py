@@ -16,11 +16,10 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Vector
 from mechdesign.solvers.result import Stop
 
-Vector = NDArray[np.float64]
 _LOST = 1e6  # times the least error met: a point that rounding has thrown away; a guess
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Masses
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 from mechdesign.programs.constrained import Constrained
@@ -31,7 +30,7 @@ class LimitSolver(ABC):
         """A certified table that satisfies all limits, with its bound and `row_variables`."""
 
     @abstractmethod
-    def breaches(self, mass: NDArray[np.uint64]) -> list[str]:
+    def breaches(self, mass: Masses) -> list[str]:
         """The limits that integers (n, m) violate, compared exactly; a reason for each."""
 
     @abstractmethod

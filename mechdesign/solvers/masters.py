@@ -27,9 +27,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.errors import SolverError
 from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.programs.coupled import SideRows
@@ -38,9 +38,7 @@ from mechdesign.solvers.lp.dense_program import weigh
 from mechdesign.solvers.lp.highs import ColumnMaster, LinearSolution
 from mechdesign.solvers.result import Stop
 
-Vector = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Columns = tuple[Vector, Indices]  # rays (k, n) and their reports (k,)
+Columns = tuple[Matrix, Indices]  # rays (k, n) and their reports (k,)
 _BLAS = ThreadpoolController()
 
 
@@ -64,7 +62,7 @@ class VertexMaster:
 
     def __init__(
         self,
-        cost: Vector,
+        cost: Matrix,
         rows: SideRows,
         *,
         start: Sequence[Columns],
@@ -101,7 +99,7 @@ class VertexMaster:
         self.limit = self.rows.limit - margin
         self._rebuild()
 
-    def add(self, rays: Vector, reports: Indices) -> None:
+    def add(self, rays: Matrix, reports: Indices) -> None:
         self._waiting.append((rays, reports))
 
     def solve(self, time_limit: float, lower_bound: float) -> tuple[Vector, Vector]:
@@ -117,7 +115,7 @@ class VertexMaster:
             self._minimise(time_limit, lower_bound)
         return self.x, self.dual
 
-    def table(self) -> Vector:
+    def table(self) -> Matrix:
         table = np.zeros(self.by_report.shape)
         used = np.flatnonzero(self.x)
         np.add.at(table, self.reports[used], self.rays[used] * self.x[used, None])
@@ -258,7 +256,7 @@ class BoxMaster:
         # No column has a negative price at the centre, so its sum estimates the bound that it proves.
         return float(self.centre.sum())
 
-    def add(self, rays: Vector, reports: Indices) -> None:
+    def add(self, rays: Matrix, reports: Indices) -> None:
         """Take rays (k, n) as columns, divided by their largest entries."""
         flat = rays / rays.max(axis=1, keepdims=True)
         self.rays = np.concatenate([self.rays, flat])
@@ -295,7 +293,7 @@ class BoxMaster:
             self.pricer.lower_duals(dual, self.rays[is_negative], self.report[is_negative])
         )
 
-    def _orbit_means(self, values: Vector) -> Vector:
+    def _orbit_means(self, values: Matrix) -> Matrix:
         """Means (k, o) of values (k, n) over the orbits of places."""
         first = np.append(0, np.cumsum(self.size)[:-1])
         return np.asarray(np.add.reduceat(values[:, self.order], first, axis=1) / self.size)
@@ -331,7 +329,7 @@ class BoxMaster:
             raise KeyboardInterrupt
         return weighed.x, np.clip((weighed.dual / self.size)[self.orbit], lower, upper), weighed.value
 
-    def table(self) -> Vector:
+    def table(self) -> Matrix:
         """The table (n, m) of the last mixture, rows divided by their sums."""
         table, used = np.zeros(self.pricer.cost.shape), np.flatnonzero(self.x)
         # A column stands for its whole orbit: each image gets the same weight, and rows are divided at the end.

@@ -24,9 +24,9 @@ from functools import partial
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from mechdesign.base.arrays import Masses
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.base.validation import check_epsilon, validate_call
@@ -334,9 +334,7 @@ def _first_level(program: MatchedOptimal) -> float:
         return 2 / program.target  # planar Laplace noise, whose expected distance is 2 / eps
 
 
-def _mixed_with_constant(
-    program: MatchedOptimal, design: SolveResult, epsilon: float
-) -> tuple[NDArray[np.uint64], float, float]:
+def _mixed_with_constant(program: MatchedOptimal, design: SolveResult, epsilon: float) -> tuple[Masses, float, float]:
     """A design mixed with the constant report up to the target (2): mass, level over all pairs, its share."""
     problem = program.at(epsilon)
     # (2): a mixture of private mechanisms is private. The loss is linear, so this share meets the target exactly.

@@ -7,9 +7,9 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Masses, Vector
 from mechdesign.base.threads import OutOfTime
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.mechanism.figures import total_cost
@@ -29,15 +29,15 @@ class OptimalBound(NamedTuple):
     """A lower bound of the optimal program and the dual (n,) that proves it; stopped, if it was cut short."""
 
     value: float = -np.inf
-    dual: NDArray[np.float64] = np.zeros(0)
+    dual: Vector = np.zeros(0)
     stopped: Stop = Stop.NONE
 
 
 def optimal_lower_bound(
     problem: DesignProblem,
-    duals: Sequence[NDArray[np.float64]],
+    duals: Sequence[Vector],
     *,
-    mass: NDArray[np.uint64],
+    mass: Masses,
     targets: Targets,
     started: float,
 ) -> OptimalBound:
@@ -61,13 +61,13 @@ def optimal_lower_bound(
 class _PricedBound:
     """The best bound of given multipliers, from that of one secret."""
 
-    def __init__(self, problem: DesignProblem, mass: NDArray[np.uint64], targets: Targets) -> None:
+    def __init__(self, problem: DesignProblem, mass: Masses, targets: Targets) -> None:
         self.problem, self.report = problem, reporter(targets.on_progress)
         self.pricer = ConePricer.of(problem)
         self.best = OptimalBound(*anchor_multipliers(self.pricer, problem.weighted_loss))
         self.loss = max(total_cost(mass, problem.weighted_loss), _SMALLEST)
 
-    def improve(self, duals: Sequence[NDArray[np.float64]], budget: TimeBudget) -> OptimalBound:
+    def improve(self, duals: Sequence[Vector], budget: TimeBudget) -> OptimalBound:
         self.pricer.deadline = budget.ends
         try:
             stopped = interrupts.interruptible(partial(self._price, duals), Stop.INTERRUPT)
@@ -77,7 +77,7 @@ class _PricedBound:
             stopped = Stop.TIME
         return self.best._replace(stopped=stopped)
 
-    def _price(self, duals: Sequence[NDArray[np.float64]]) -> Stop:
+    def _price(self, duals: Sequence[Vector]) -> Stop:
         # Multipliers of 0 prove nothing.
         tried = [dual for dual in duals if dual.any()]
         for number, dual in enumerate(tried, 1):
@@ -92,7 +92,7 @@ class _PricedBound:
             )
         return Stop.NONE
 
-    def _record(self, dual: NDArray[np.float64], price: Pricing) -> None:
+    def _record(self, dual: Vector, price: Pricing) -> None:
         value = lower_bound(dual, price.value)
         if value > self.best.value:
             self.best = OptimalBound(value, dual)

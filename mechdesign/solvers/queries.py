@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.mechanism.repair import repair
 from mechdesign.programs.queries import QueryWeights
@@ -47,16 +47,16 @@ OPTIONS = QueryOptions()
 class _Constraints:
     """e^{-d} P(y|u) - P(y|v) <= 0, each divided by `unit`: secret u, other v, report y, ratio e^{-d}, all (c,)."""
 
-    secret: NDArray[np.int64]
-    other: NDArray[np.int64]
-    report: NDArray[np.int64]
-    ratio: NDArray[np.float64]
-    unit: NDArray[np.float64]
+    secret: Indices
+    other: Indices
+    report: Indices
+    ratio: Vector
+    unit: Vector
 
-    def excess(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    def excess(self, table: Matrix) -> Vector:
         return (self.ratio * table[self.secret, self.report] - table[self.other, self.report]) / self.unit
 
-    def take(self, chosen: NDArray[np.int64]) -> _Constraints:
+    def take(self, chosen: Indices) -> _Constraints:
         return _Constraints(**{name: values[chosen] for name, values in vars(self).items()})
 
 
@@ -64,10 +64,10 @@ class _Constraints:
 class _Columns:
     """The kernels that reach places of other labels, each divided by `unit`, its largest value there."""
 
-    used: NDArray[np.int64]  # (k,): kernel numbers
-    unit: NDArray[np.float64]  # (k,)
-    cost: NDArray[np.float64]  # (k,), in units of `scale`
-    mean: NDArray[np.float64]  # (k,), over all secrets
+    used: Indices  # (k,): kernel numbers
+    unit: Vector  # (k,)
+    cost: Vector  # (k,), in units of `scale`
+    mean: Vector  # (k,), over all secrets
     scale: float
     count: int  # of all kernels
 
@@ -87,7 +87,7 @@ class _Columns:
         mean = mean[used] / unit[used]
         return cls(used=used, unit=unit[used], cost=price / scale, mean=mean, scale=scale, count=len(unit))
 
-    def weights(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def weights(self, x: Vector) -> Vector:
         """Weights (k,) of all kernels at a point of the linear program."""
         weights = np.zeros(self.count)
         weights[self.used] = np.where(x > OPTIONS.negligible, x, 0.0) / self.unit
@@ -149,13 +149,13 @@ class _ConstraintSearch:
         self.dual, self.weights = solution.dual, self.columns.weights(solution.x)
         self.table = self.program.table(self.weights)
 
-    def _add(self, numbers: NDArray[np.int64]) -> None:
+    def _add(self, numbers: Indices) -> None:
         coefficients, right = _rows(self.program, self.every.take(numbers), self.columns.used)
         self.matrix.append(np.clip(coefficients / self.columns.unit, -OPTIONS.largest, OPTIONS.largest))
         self.upper.append(right)
         self.added = np.concatenate([self.added, numbers])
 
-    def row_multipliers(self) -> NDArray[np.float64]:
+    def row_multipliers(self) -> Vector:
         """Multipliers (n,) of the rows: the cost of P(q(u)|u), plus its reduced cost in the constraints."""
         # P(q(u)|u) enters row u with coefficient 1 and has no other row sum, so lambda(u) is its price. With few
         # kernels these multipliers are too large for the private columns that the program lacks; pricing lowers them.
@@ -187,13 +187,11 @@ def _constraints(program: QueryWeights) -> _Constraints:
     return _Constraints(secret=secret, other=other, report=report, ratio=ratio, unit=unit)
 
 
-def _rows(
-    program: QueryWeights, constraints: _Constraints, used: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _rows(program: QueryWeights, constraints: _Constraints, used: Indices) -> tuple[Matrix, Vector]:
     """Coefficients (c, k) of the weights and the right-hand sides (c,)."""
     answer = program.answer[used]
 
-    def entry(secret: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def entry(secret: Indices) -> tuple[Matrix, Vector]:
         # P of the true answer is 1 less the kernels of the others, hence coefficient -1 and constant 1. P of another
         # answer is the sum of its kernels.
         true = program.query.answer[secret]
@@ -209,7 +207,7 @@ def _rows(
     return (ratio[:, None] * at_secret - at_other) / unit[:, None], (other_constant - ratio * secret_constant) / unit
 
 
-def _border_multipliers(program: QueryWeights) -> NDArray[np.float64]:
+def _border_multipliers(program: QueryWeights) -> Vector:
     """Multipliers prior(u) l(u, z) e^{-2 f(u)}, (n,): z the nearest wrong answer, f(u) its distance."""
     # The cost of a wrong answer, where privacy makes it likely: near the border of the label.
     secrets = np.arange(program.problem.domain.size)

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import psutil
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray, MaskMatrix, Masses, Vector
 from mechdesign.base.formatting import percent
 from mechdesign.closed_forms.best import ClosedForm
 from mechdesign.mechanism.position_claim import PositionClaim
@@ -221,11 +221,11 @@ class SolveResult:
     -inf
     """
 
-    mass: NDArray[np.uint64]
+    mass: Masses
     loss: float = math.nan
-    dual: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
-    multipliers: NDArray[np.float64] | None = None
-    row_variables: Mapping[str, NDArray[Any]] | None = None
+    dual: Vector = field(default_factory=lambda: np.zeros(0))
+    multipliers: Vector | None = None
+    row_variables: Mapping[str, AnyArray] | None = None
     lower_bound: float = -math.inf
     lower_bound_of: str | None = None
     objective: float | None = None
@@ -236,7 +236,7 @@ class SolveResult:
     scale: float = 1.0
     claimed_epsilon: float | None = None
     figures: Mapping[str, str | float] = field(default_factory=dict)
-    cut: NDArray[np.bool_] | None = None
+    cut: MaskMatrix | None = None
     positions: PositionClaim | None = None
 
 

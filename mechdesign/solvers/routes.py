@@ -18,8 +18,8 @@ from functools import partial
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import MaskMatrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.solvers.blocks import solve_blocks
@@ -142,10 +142,10 @@ class BlockOptions:
 class BlockRoute:
     """Restricted programs by the block interior-point method, until no cut is left."""
 
-    first_cut: NDArray[np.bool_] | None = None  # (m, n): cuts at the start, next to those of the eikonal system
+    first_cut: MaskMatrix | None = None  # (m, n): cuts at the start, next to those of the eikonal system
     options: BlockOptions = BlockOptions()
     name: str = "blocks"
-    cut: NDArray[np.bool_] | None = field(init=False, default=None)  # (m, n): the final cuts
+    cut: MaskMatrix | None = field(init=False, default=None)  # (m, n): the final cuts
 
     def rejection_reason(self, task: Task) -> str | None:
         return None
@@ -193,9 +193,7 @@ class BlockRoute:
             cut |= fresh
         return Stop.PRECISION
 
-    def _eikonal_cuts(
-        self, task: Task, incumbent: Incumbent, budget: TimeBudget
-    ) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    def _eikonal_cuts(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> tuple[MaskMatrix, Vector]:
         """Cuts (m, n) by the multipliers (n,) of the eikonal weight system, and these; no cuts if it fails."""
         distance, n = task.pricer.distance, task.problem.domain.size
         nothing = np.zeros(distance.shape, np.bool_), np.zeros(n)
@@ -216,9 +214,7 @@ class BlockRoute:
             cut = distance <= self.options.near
         return cut, multipliers
 
-    def _price(
-        self, task: Task, incumbent: Incumbent, multipliers: NDArray[np.float64]
-    ) -> tuple[NDArray[np.bool_], bool]:
+    def _price(self, task: Task, incumbent: Incumbent, multipliers: Vector) -> tuple[MaskMatrix, bool]:
         """Price every report: the useful cuts (m, n), and whether the bound improved."""
         loss = min(incumbent.objective, task.constant)
         bound = homogeneous_bound(

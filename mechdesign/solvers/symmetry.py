@@ -12,19 +12,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray, Indices, Matrix
 from mechdesign.problem.problem import DesignProblem
 
 SAME = 1e-7  # relative; distances, priors, norms, costs and constraints nearer than this are taken for one
 
-Turn = Callable[[NDArray[Any]], NDArray[Any]]  # of an array whose axes are those of the lattice, once or several times
-
-_Floats = NDArray[np.float64]
-_Way = NDArray[np.int64]
+Turn = Callable[[AnyArray], AnyArray]  # of an array whose axes are those of the lattice, once or several times
 
 
 def axis_orders(sides: Sequence[object]) -> list[tuple[int, ...]]:
@@ -41,7 +37,7 @@ def lattice_symmetries(shape: tuple[int, ...] | None, size: int) -> list[Turn]:
     return [partial(_apply, order=order, steps=steps) for order in axis_orders(shape) for steps in signs]
 
 
-def _apply(values: NDArray[Any], *, order: tuple[int, ...], steps: tuple[int, ...]) -> NDArray[Any]:
+def _apply(values: AnyArray, *, order: tuple[int, ...], steps: tuple[int, ...]) -> AnyArray:
     """Values over groups of axes of the lattice, all groups turned alike."""
     groups = range(0, values.ndim, len(order))
     # The same axes of every group change places, then the same axes are flipped.
@@ -53,13 +49,13 @@ def _apply(values: NDArray[Any], *, order: tuple[int, ...], steps: tuple[int, ..
 class Symmetry:
     """A group of renumberings of n secrets."""
 
-    ways: list[_Way]  # its members (n,), the identity first
-    coset_representatives: list[_Way]  # one for each coset of the flips
-    blocks: list[_Floats]  # bases (n, n_b), together orthonormal, one for each parity
-    orbits: NDArray[np.int64]  # (n,): the orbit of each secret
+    ways: list[Indices]  # its members (n,), the identity first
+    coset_representatives: list[Indices]  # one for each coset of the flips
+    blocks: list[Matrix]  # bases (n, n_b), together orthonormal, one for each parity
+    orbits: Indices  # (n,): the orbit of each secret
 
     @property
-    def mean(self) -> _Floats:
+    def mean(self) -> Matrix:
         """The matrix (o, n) of means over the orbits of secrets."""
         member = (np.arange(self.orbits.max() + 1)[:, None] == self.orbits).astype(float)
         return np.asarray(member / member.sum(axis=1, keepdims=True))
@@ -71,7 +67,7 @@ def no_symmetry(size: int) -> Symmetry:
     return Symmetry(ways=[everywhere], coset_representatives=[everywhere], blocks=[np.eye(size)], orbits=everywhere)
 
 
-def symmetry_group(problem: DesignProblem, norm: _Floats, *, with_loss: bool = False) -> Symmetry:
+def symmetry_group(problem: DesignProblem, norm: Matrix, *, with_loss: bool = False) -> Symmetry:
     """The group of `symmetries` of distances, prior, norm and, with_loss, the loss; O(n^2) for each member."""
     domain, ways = problem.domain, symmetries(problem, invariant_matrices(problem, norm, with_loss=with_loss))
     if len(ways) == 1:
@@ -86,7 +82,7 @@ def symmetry_group(problem: DesignProblem, norm: _Floats, *, with_loss: bool = F
         if way.tobytes() in members:
             flips.append((signs, way))
     # All members of a coset have the same smallest product with a flip, which names it.
-    cosets: dict[bytes, _Way] = {}
+    cosets: dict[bytes, Indices] = {}
     for way in ways:
         cosets.setdefault(min(way[flip].tobytes() for _, flip in flips), way)
     # The smallest image of a secret names its orbit.
@@ -99,7 +95,7 @@ def symmetry_group(problem: DesignProblem, norm: _Floats, *, with_loss: bool = F
     )
 
 
-def _parity_bases(flips: list[tuple[tuple[int, ...], _Way]], dimension: int) -> list[_Floats]:
+def _parity_bases(flips: list[tuple[tuple[int, ...], Indices]], dimension: int) -> list[Matrix]:
     """Orthonormal bases of the functions that are even or odd under every flip, one for each parity."""
     size = len(flips[0][1])
     # One secret of each orbit of the flips: values there determine an even or odd function.
@@ -120,14 +116,14 @@ def _parity_bases(flips: list[tuple[tuple[int, ...], _Way]], dimension: int) -> 
     return bases
 
 
-def invariant_matrices(problem: DesignProblem, norm: _Floats, *, with_loss: bool) -> list[_Floats]:
+def invariant_matrices(problem: DesignProblem, norm: Matrix, *, with_loss: bool) -> list[Matrix]:
     """The matrices that symmetries of a mixture keep; none if with_loss and reports are not the secrets."""
     if not with_loss:
         return [problem.distances, norm]
     return [problem.distances, norm, problem.loss_matrix] if problem.reports is problem.domain else []
 
 
-def symmetries(problem: DesignProblem, matrices: Sequence[_Floats]) -> list[_Way]:
+def symmetries(problem: DesignProblem, matrices: Sequence[Matrix]) -> list[Indices]:
     """The flips and exchanges of axes (n,) that keep the prior and matrices (n, n); the identity first."""
     domain = problem.domain
     everywhere = np.arange(domain.size)

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.threads import OutOfTime
 from mechdesign.base.time_budget import UNLIMITED, TimeBudget
 from mechdesign.programs.coupled import SideRows, stack_rows
@@ -55,7 +55,7 @@ class StepOptions:
 _STEPS = StepOptions()
 
 
-def value_of(inequality: cp.Constraint, table: cp.Variable, point: NDArray[np.float64]) -> NDArray[np.float64]:
+def value_of(inequality: cp.Constraint, table: cp.Variable, point: Matrix) -> Vector:
     """Values (k,) of an inequality g <= 0 at a point (n, m)."""
     table.value = point
     return np.atleast_1d(np.asarray(inequality.expr.value, float)).ravel(order="F")
@@ -69,7 +69,7 @@ def _largest_number(expression: Any) -> float:
 def tangent_rows(
     inequality: cp.Constraint,
     table: cp.Variable,
-    point: NDArray[np.float64],
+    point: Matrix,
     rng: np.random.Generator,
     *,
     budget: TimeBudget = UNLIMITED,
@@ -105,13 +105,13 @@ def tangent_rows(
 def _slopes(
     inequality: cp.Constraint,
     table: cp.Variable,
-    x: NDArray[np.float64],
-    steps: NDArray[np.float64],
-    value: NDArray[np.float64],
-    chosen: NDArray[np.int64],
+    x: Matrix,
+    steps: Matrix,
+    value: Vector,
+    chosen: Indices,
     error: float,
     budget: TimeBudget,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Matrix, Matrix]:
     """Slopes s and widths w of (1), both (k, n m), for the chosen entries with values (k,)."""
     forward, backward = (np.empty((len(chosen), x.size)) for _ in range(2))
     shorter = np.empty(x.size)

@@ -30,9 +30,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra, shortest_path
 
+from mechdesign.base.arrays import Indices, MaskMatrix, Matrix, Vector
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
@@ -53,7 +53,7 @@ _SMALLEST = 1e-300
 _ANCHORS = 250  # tried for the bound of one secret: a product of matrices each
 _LOWERED = 1e-6  # share of multipliers whose bound is known by a formula: rounding of the pricing takes 1e-12 of it
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
-_NO_TERMS: NDArray[np.float64] = np.zeros(0)
+_NO_TERMS: Vector = np.zeros(0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +75,9 @@ _RAISE = RaiseOptions()
 class Pricing:
     """Prices of all m reports."""
 
-    value: NDArray[np.float64]  # (m,): rigorous lower bounds of (1)
-    cut_candidates: NDArray[np.bool_]  # (m, n): where rays of negative value leave the eikonal profile of the parent
-    rays: NDArray[np.float64] | None  # (m, n): minimisers, on request
+    value: Vector  # (m,): rigorous lower bounds of (1)
+    cut_candidates: MaskMatrix  # (m, n): where rays of negative value leave the eikonal profile of the parent
+    rays: Matrix | None  # (m, n): minimisers, on request
     ratio: float | None = None  # largest <dual - cost_y, g> / <weight, g> of a minimiser, if weights are given
 
 
@@ -86,7 +86,7 @@ class Bound:
     """A lower bound, the multipliers dual (n,) that prove it, and the pricing of the first trial."""
 
     value: float
-    dual: NDArray[np.float64]
+    dual: Vector
     first: Pricing
 
 
@@ -95,9 +95,9 @@ class CoupledBound:
     """A lower bound with the dual (n,) and the admissible multipliers (k,) that prove it, and its effective cost."""
 
     value: float
-    dual: NDArray[np.float64]
-    multipliers: NDArray[np.float64]
-    folded: NDArray[np.float64]
+    dual: Vector
+    multipliers: Vector
+    folded: Matrix
 
 
 class ConePricer:
@@ -107,9 +107,9 @@ class ConePricer:
         self,
         edges: Edges,
         size: int,
-        anchors: NDArray[np.int64],  # (m,): secrets at which the rays of reports are normalised
-        direct: NDArray[np.float64] | None = None,  # (n, n): distances, if known, at least shortest paths
-        paths: NDArray[np.float64] | None = None,  # (m, n): shortest paths from the anchors, if known
+        anchors: Indices,  # (m,): secrets at which the rays of reports are normalised
+        direct: Matrix | None = None,  # (n, n): distances, if known, at least shortest paths
+        paths: Matrix | None = None,  # (m, n): shortest paths from the anchors, if known
     ) -> None:
         graph = edges.matrix(size).tocsr()
         graph.sort_indices()
@@ -148,14 +148,14 @@ class ConePricer:
         paths = problem.distances if has_paths else None
         return cls(edges, domain.size, problem.anchors, problem.metric.direct_distances(domain), paths)
 
-    def all_distances(self) -> NDArray[np.float64]:
+    def all_distances(self) -> Matrix:
         if self.is_complete:
             return self.graph.lengths
         if np.array_equal(self.anchors, np.arange(self._matrix.shape[0])):
             return self.distance
         return np.asarray(dijkstra(self._matrix, directed=True))
 
-    def distances_to_answers(self, report: NDArray[np.int64]) -> NDArray[np.float64]:
+    def distances_to_answers(self, report: Indices) -> Matrix:
         """Distances (m, n) to the nearest secret with each report (n,), inf where none has it."""
         nearest = np.full(self.distance.shape, np.inf)
         for y in np.unique(report):
@@ -164,10 +164,10 @@ class ConePricer:
 
     def price(
         self,
-        cost: NDArray[np.float64],
-        dual: NDArray[np.float64],
+        cost: Matrix,
+        dual: Vector,
         *,
-        weight: NDArray[np.float64] | None = None,
+        weight: Vector | None = None,
         rays: bool = False,
     ) -> Pricing:
         """Minimise <cost[:, y] - dual, g> for every report y; cost (n, m), dual and weight > 0 (n,)."""
@@ -210,7 +210,7 @@ def has_many_pairs(edges: int, size: int) -> bool:
     return size > _FEWEST and edges > _COMPLETE * size * (size - 1) / 2
 
 
-def complete_graph(lengths: NDArray[np.float64]) -> ConeGraph:
+def complete_graph(lengths: Matrix) -> ConeGraph:
     """All pairs at lengths (n, n) for the kernels; ties of pivots are broken in favour of the direct edge."""
     longest, none = max(float(lengths.max()), _SMALLEST), np.zeros(0)
     # Seeded, so that ties break the same way in every run; symmetric, as the metric is.
@@ -221,7 +221,7 @@ def complete_graph(lengths: NDArray[np.float64]) -> ConeGraph:
     return ConeGraph(np.zeros(0, np.int64), np.zeros(0, np.int32), none, none, np.ascontiguousarray(lengths), factors)
 
 
-def _all_paths(graph: sp.csr_array) -> NDArray[np.float64]:
+def _all_paths(graph: sp.csr_array) -> Matrix:
     paths = shortest_path(graph, method="FW", directed=False)
     return np.asarray(np.maximum(paths, paths.T))
 
@@ -233,7 +233,7 @@ def sparse_graph(matrix: sp.csr_array) -> ConeGraph:
     return ConeGraph(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int32), matrix.data.astype(float), factor)
 
 
-def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:
+def _symmetric_noise(graph: sp.csr_array) -> Vector:
     """A fixed pseudo-random number in [0, 1) per undirected edge, the same in both directions."""
     coo = graph.tocoo()
     low, high = np.minimum(coo.row, coo.col).astype(np.uint64), np.maximum(coo.row, coo.col).astype(np.uint64)
@@ -245,13 +245,13 @@ def _symmetric_noise(graph: sp.csr_array) -> NDArray[np.float64]:
     return (mixed >> np.uint64(11)).astype(float) * 2.0**-53
 
 
-def lower_bound(dual: NDArray[np.float64], value: NDArray[np.float64]) -> float:
+def lower_bound(dual: Vector, value: Vector) -> float:
     """Sum dual + sum min(0, value), rounded down; at least 0, because losses are not negative."""
     # (2). A report of positive price adds 0: P(y | anchor) may be 0.
     return max(0.0, sum_down(np.r_[dual, np.minimum(value, 0.0)]))
 
 
-def sum_down(terms: NDArray[np.float64]) -> float:
+def sum_down(terms: Vector) -> float:
     """The sum of terms (k,), rounded down; minus infinity where one is not finite, or they overflow."""
     try:
         # fsum is correctly rounded, so one step down covers all of its error.
@@ -264,15 +264,15 @@ def sum_down(terms: NDArray[np.float64]) -> float:
 # Nine arguments here and in `best_bound`: six are keywords that a caller sets where it needs them.
 def homogeneous_bound(
     pricer: ConePricer,
-    cost: NDArray[np.float64],  # (n, m)
-    dual: NDArray[np.float64],  # (n,)
+    cost: Matrix,  # (n, m)
+    dual: Vector,  # (n,)
     *,
     loss: float,  # of some table, > 0
     start: float = 0.0,
     known: float = 0.0,  # a bound below which nothing is gained
     enough: float = math.inf,  # a bound that ends the trials
-    extra_terms: NDArray[np.float64] = _NO_TERMS,  # (k,), of the bound, as those of side rows
-    visit: Callable[[NDArray[np.float64], Pricing], None] | None = None,  # takes every trial and pricing, with rays
+    extra_terms: Vector = _NO_TERMS,  # (k,), of the bound, as those of side rows
+    visit: Callable[[Vector, Pricing], None] | None = None,  # takes every trial and pricing, with rays
 ) -> Bound:
     """The best bound (2) over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards."""
     # w > 0 everywhere, even where a multiplier is 0, so that (3) is finite.
@@ -310,19 +310,19 @@ def homogeneous_bound(
     return best
 
 
-def anchor_bound(pricer: ConePricer, cost: NDArray[np.float64]) -> Bound:
+def anchor_bound(pricer: ConePricer, cost: Matrix) -> Bound:
     """A bound above 0 if every constant report has a loss; multipliers are 0 except at the best anchor."""
     loss = max(float(cost.sum(axis=0).min()), _SMALLEST)
     return homogeneous_bound(pricer, cost, _anchor_dual(pricer, cost), loss=loss)
 
 
-def anchor_multipliers(pricer: ConePricer, cost: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+def anchor_multipliers(pricer: ConePricer, cost: Matrix) -> tuple[float, Vector]:
     """The bound of `anchor_bound` and its multipliers (n,) without a pricing, lowered by more than its rounding."""
     dual = _anchor_dual(pricer, cost) * (1 - _LOWERED)
     return lower_bound(dual * (1 - _LOWERED), np.zeros(0)), dual
 
 
-def _anchor_dual(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.float64]:
+def _anchor_dual(pricer: ConePricer, cost: Matrix) -> Vector:
     # At most 250 anchors, evenly spread: every one proves a bound, the best is not needed.
     some = np.arange(0, len(pricer.anchors), 1 + (len(pricer.anchors) - 1) // _ANCHORS)
     value = (np.exp(-pricer.distance[some]) @ cost).min(axis=1)
@@ -335,16 +335,16 @@ def _anchor_dual(pricer: ConePricer, cost: NDArray[np.float64]) -> NDArray[np.fl
 
 def best_bound(
     pricer: ConePricer,
-    cost: NDArray[np.float64],
+    cost: Matrix,
     rows: SideRows,
-    dual: NDArray[np.float64],
-    multipliers: NDArray[np.float64],
+    dual: Vector,
+    multipliers: Vector,
     *,
     loss: float,
     known: float = 0.0,
     enough: float = math.inf,
     # Takes the effective cost (n, m), trial and pricing.
-    visit: Callable[[NDArray[np.float64], NDArray[np.float64], Pricing], None] | None = None,
+    visit: Callable[[Matrix, Vector, Pricing], None] | None = None,
 ) -> CoupledBound:
     """The homogeneous bound for the effective cost of multipliers (k,), made admissible; as `homogeneous_bound`."""
     # The bound of programs/coupled.py needs mu >= 0 and sum s mu <= 1 exactly, not to a tolerance.
@@ -363,7 +363,7 @@ def best_bound(
     return CoupledBound(value=bound.value, dual=bound.dual, multipliers=admissible, folded=folded)
 
 
-def project_dual(multipliers: NDArray[np.float64], coefficient: NDArray[np.float64]) -> NDArray[np.float64]:
+def project_dual(multipliers: Vector, coefficient: Vector) -> Vector:
     """Multipliers (k,) made >= 0, and scaled until sum s mu is at most 1 exactly, and 1 up to rounding; s (k,)."""
     clipped = np.maximum(multipliers, 0.0)
     weighted = clipped * coefficient
@@ -372,17 +372,17 @@ def project_dual(multipliers: NDArray[np.float64], coefficient: NDArray[np.float
     return clipped if total == 0 else np.where(coefficient > 0, clipped * (_ADMISSIBLE / total), clipped)
 
 
-def limit_terms(limit: NDArray[np.float64], multipliers: NDArray[np.float64]) -> NDArray[np.float64]:
+def limit_terms(limit: Vector, multipliers: Vector) -> Vector:
     """The terms -mu h (k,) of the bound, rounded down."""
     return np.nextafter(-multipliers * limit, -np.inf)
 
 
 def coupled_bound(
     pricer: ConePricer,
-    folded: NDArray[np.float64],
-    limit: NDArray[np.float64],  # h (k,)
-    dual: NDArray[np.float64],  # lambda (n,), any numbers
-    multipliers: NDArray[np.float64],  # mu (k,), by `project_dual`
+    folded: Matrix,
+    limit: Vector,  # h (k,)
+    dual: Vector,  # lambda (n,), any numbers
+    multipliers: Vector,  # mu (k,), by `project_dual`
 ) -> float:
     """The bound sum lambda + sum_y min(0, price_y) - sum mu h for the effective cost `folded` (n, m), rounded down."""
     return lower_bound(np.r_[dual, limit_terms(limit, multipliers)], pricer.price(folded, dual).value)

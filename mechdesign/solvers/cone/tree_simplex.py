@@ -39,7 +39,9 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-_EMPTY: NDArray[np.float64] = np.zeros((0, 0))
+from mechdesign.base.arrays import Indices, Indices32, Mask, MaskMatrix, Matrix, Vector
+
+_EMPTY: Matrix = np.zeros((0, 0))
 # Compiled code takes no dataclasses: kernels have many arguments, fill arrays of their callers, and read constants.
 # Constants of the method. Those of proofs are rounding errors of doubles; the others are guesses, and decide how long a
 # pricing takes: every bound is pushed through the tree that it ends with.
@@ -59,23 +61,23 @@ _ULP, _TINY = 2.0**-52, 1e-290  # relative and absolute: more than one rounding 
 class ConeGraph(NamedTuple):
     """A graph in compressed rows, or a complete one as matrices; the other arrays are empty."""
 
-    first: NDArray[np.int64]  # (n + 1,): the neighbours of v are near[first[v]:first[v + 1]]
-    near: NDArray[np.int32]  # (e,)
-    length: NDArray[np.float64]  # (e,): d in nats
-    factor: NDArray[np.float64]  # (e,): e^d
-    lengths: NDArray[np.float64] = _EMPTY  # (n, n): d in nats, of a complete graph
-    factors: NDArray[np.float64] = _EMPTY  # (n, n): e^d
+    first: Indices  # (n + 1,): the neighbours of v are near[first[v]:first[v + 1]]
+    near: Indices32  # (e,)
+    length: Vector  # (e,): d in nats
+    factor: Vector  # (e,): e^d
+    lengths: Matrix = _EMPTY  # (n, n): d in nats, of a complete graph
+    factors: Matrix = _EMPTY  # (n, n): e^d
 
 
 class TreeState(NamedTuple):
     """One tree for each of m reports over n places."""
 
-    anchor: NDArray[np.int64]  # (m,): the roots
+    anchor: Indices  # (m,): the roots
     parent: NDArray[np.int32]  # (m, n)
-    rises: NDArray[np.bool_]  # (m, n): True where g is larger than at the parent
+    rises: MaskMatrix  # (m, n): True where g is larger than at the parent
     beyond: NDArray[np.int32]  # (m, n): where a place outside of the core attains its extension (2)
-    ratio: NDArray[np.float64]  # (m,): the last ratio
-    core: NDArray[np.int64]  # (m,): number of places in the core
+    ratio: Vector  # (m,): the last ratio
+    core: Indices  # (m,): number of places in the core
     near: NDArray[np.int32]  # (n, n): the places by distance from each; (0, 0) if every core is all places
 
 
@@ -95,15 +97,15 @@ class Tree(NamedTuple):
     child: NDArray[np.int32]  # the first child, -1 at a leaf
     following: NDArray[np.int32]  # the next sibling, -1 at the end
     before: NDArray[np.int32]  # the previous sibling, -1 at the end
-    rises: NDArray[np.bool_]  # True where g is larger than at the parent
-    grow: NDArray[np.float64]  # g / g(parent): e^{+d} or e^{-d} of the edge
-    g: NDArray[np.float64]  # the ray, g[root] = 1
-    value: NDArray[np.float64]  # sum of r g over the subtree: fresh in `_sum_subtrees`, updated by `_pivot`
-    mass: NDArray[np.float64]  # sum of |r| g, likewise
-    stamp: NDArray[np.int64]  # the pivot that last moved the node; negative where it only changed its sums
+    rises: Mask  # True where g is larger than at the parent
+    grow: Vector  # g / g(parent): e^{+d} or e^{-d} of the edge
+    g: Vector  # the ray, g[root] = 1
+    value: Vector  # sum of r g over the subtree: fresh in `_sum_subtrees`, updated by `_pivot`
+    mass: Vector  # sum of |r| g, likewise
+    stamp: Indices  # the pivot that last moved the node; negative where it only changed its sums
     stack: NDArray[np.int32]  # scratch
     order: NDArray[np.int32]  # scratch: the nodes of a subtree
-    scratch: NDArray[np.float64]  # scratch: numbers
+    scratch: Vector  # scratch: numbers
 
 
 # ---- Public kernels: blocks of reports ----

@@ -19,14 +19,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound, sum_down
 from mechdesign.solvers.cone.tree_simplex import Effort, TreeState, dual_reductions, price_trees
 
-Vector = NDArray[np.float64]
-Indices = NDArray[np.int64]
 _BLOCK = 16  # reports priced at a time by a thread
 
 
@@ -59,7 +57,7 @@ class Proof:
 
     bound: float = 0.0
     dual: Vector
-    rays: list[Vector] = field(default_factory=list)
+    rays: list[Matrix] = field(default_factory=list)
     reports: list[Indices] = field(default_factory=list)
 
 
@@ -69,7 +67,7 @@ class WarmPricer:
     def __init__(
         self,
         cone: ConePricer,
-        cost: Vector,
+        cost: Matrix,
         symmetries: Sequence[Indices] = (),  # renumberings (n,) of places that keep the program (symmetry.py)
         options: WarmOptions = WarmOptions(),
     ) -> None:
@@ -155,7 +153,7 @@ class WarmPricer:
             self._hang_at_extensions(y)
             self.trees.core[y] = self.trees.parent.shape[1]
 
-    def price(self, dual: Vector, reports: Indices, effort: Effort) -> Vector:
+    def price(self, dual: Vector, reports: Indices, effort: Effort) -> Matrix:
         """Rays (k, n) of the reports (k,), 1 at the anchor, of improved trees; raises OutOfTime after the deadline."""
         rays, trees, farthest = np.empty((len(reports), len(dual))), self.trees, self.options.farthest
         # A ratio far from 1 is one of a young master; Dinkelbach's method would need many steps from it.
@@ -167,7 +165,7 @@ class WarmPricer:
         in_blocks(price_block, len(reports), _BLOCK, deadline=self.cone.deadline)
         return rays
 
-    def _price_fixed(self, dual: Vector, reports: Indices) -> Vector:
+    def _price_fixed(self, dual: Vector, reports: Indices) -> Matrix:
         return self.price(dual, reports, Effort(self.options.proof_gain, 0.0, self.options.proof_steps, True))
 
     def reductions(self, dual: Vector) -> tuple[Vector, Vector]:
@@ -183,10 +181,10 @@ class WarmPricer:
         in_blocks(reduce_block, m, _BLOCK)
         return parts.max(axis=0, initial=0.0), report_sums
 
-    def costs_of(self, rays: Vector, reports: Indices) -> Vector:
+    def costs_of(self, rays: Matrix, reports: Indices) -> Vector:
         return np.asarray(np.einsum("ku,ku->k", rays, self.cost[reports]))
 
-    def lower_duals(self, dual: Vector, rays: Vector, reports: Indices) -> Vector:
+    def lower_duals(self, dual: Vector, rays: Matrix, reports: Indices) -> Vector:
         """Multipliers (n,), lowered near reports that need it until none of the rays (k, n) has a negative price."""
         if len(reports) == 0:
             return dual
@@ -263,7 +261,7 @@ class WarmPricer:
         return proof
 
 
-def proved_bound(cone: ConePricer, cost: Vector, dual: Vector) -> float:
+def proved_bound(cone: ConePricer, cost: Matrix, dual: Vector) -> float:
     """The lower bound that multipliers (n,) prove for the cost (n, m), rounded down; at least 0."""
     # Reductions by all pairs, negative prices on a sparse graph.
     if cone.is_complete:

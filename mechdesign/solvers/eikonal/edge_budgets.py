@@ -19,16 +19,14 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.threads import OutOfTime
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.eikonal.padding import PaddedProblem
 from mechdesign.solvers.eikonal.row_sum_budget import find_fixed_point, remaining_length, used_slack
 from mechdesign.solvers.result import Report, silent
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +49,7 @@ def edge_budget(
     *,
     deadline: float = math.inf,  # of time.monotonic()
     report: Report = silent,
-) -> tuple[Vector, bool]:
+) -> tuple[Matrix, bool]:
     """A table (n, n), private for the edges of `problem` up to rounding, and whether the deadline left rounds out."""
     budget = _EdgeBudget(padded, deadline, report)
     potential, _ = find_fixed_point(np.zeros(len(padded.inner)), budget.measure, rounds=_OPTIONS.rounds, good_kappa=1.0)
@@ -94,7 +92,7 @@ class _EdgeBudget:
         self._report(number + 1)
         return log_rows, self.kappa(1.0, length, log_rows)
 
-    def largest_factor(self, length: Vector) -> Vector:
+    def largest_factor(self, length: Vector) -> Matrix:
         distance = self.padded.distances(length)
         low, high = 0.5, 1.0
         # (2) holds at 1/2 for any weights, so there is a table before the first trial.
@@ -119,7 +117,7 @@ class _EdgeBudget:
         self.report("edge budgets", done=done, total=_OPTIONS.rounds + _OPTIONS.bisections, unit="steps")
 
 
-def _level_rows(kernel: Vector, weights: Vector) -> tuple[Vector, Vector]:
+def _level_rows(kernel: Matrix, weights: Vector) -> tuple[Vector, Vector]:
     """Weights after the updates (1), and the logarithms of their row sums."""
     # (1): K'1 does not change from update to update.
     columns = kernel.sum(axis=0)
@@ -128,7 +126,7 @@ def _level_rows(kernel: Vector, weights: Vector) -> tuple[Vector, Vector]:
     return weights, np.log(kernel @ weights)
 
 
-def _normalise_rows(distance: Vector, factor: float, weights: Vector) -> tuple[Vector, Vector]:
+def _normalise_rows(distance: Matrix, factor: float, weights: Vector) -> tuple[Matrix, Vector]:
     """The row-normalised table (n, k) at `factor` times the distances, and the logarithms of its row sums."""
     kernel = np.exp(-factor * distance)
     levelled, log_rows = _level_rows(kernel, weights)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.ndimage import distance_transform_cdt, maximum_filter
 
+from mechdesign.base.arrays import Indices, Mask, Points, Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.problem import DesignProblem
@@ -29,12 +29,12 @@ CAUSES = ("boundary", "curvature", "unknown")
 class Diagnosis(FrozenRecord):
     """Where and why the weight system has no solution."""
 
-    weights: NDArray[np.float64]  # (n,): the signed solution of K w = 1
-    cells: NDArray[np.int64]  # places with a negative weight
+    weights: Vector  # (n,): the signed solution of K w = 1
+    cells: Indices  # places with a negative weight
     cause: list[str]  # of each of them
-    ring: NDArray[np.int64]  # (n,): rings from the border of the domain, 0 at the border
-    excess: NDArray[np.float64]  # (n,): of programs/curvature.py, minus infinity without such a rule
-    places: NDArray[np.float64]  # (n, k): coordinates
+    ring: Indices  # (n,): rings from the border of the domain, 0 at the border
+    excess: Vector  # (n,): of programs/curvature.py, minus infinity without such a rule
+    places: Points  # (n, k): coordinates
 
     def summary(self) -> str:
         """One sentence: their number, the worst, and the number by cause."""
@@ -58,7 +58,7 @@ class Diagnosis(FrozenRecord):
         }
 
 
-def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
+def diagnose(problem: DesignProblem, weights: Vector) -> Diagnosis:
     """Classify the negative weights of a signed solution (n,) of K w = 1."""
     # A factorisation leaves errors of about this size where the exact weight is 0.
     cells = np.flatnonzero(weights < -ZERO * weights.max())
@@ -72,7 +72,7 @@ def diagnose(problem: DesignProblem, weights: NDArray[np.float64]) -> Diagnosis:
     return Diagnosis(weights=weights, cells=cells, cause=cause, ring=ring, excess=excess, places=domain.points)
 
 
-def _near_positive(problem: DesignProblem, excess: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _near_positive(problem: DesignProblem, excess: Vector) -> Mask:
     """True where the excess is positive at a cell or a neighbour."""
     if problem.domain.kind != "grid":
         return np.zeros(problem.domain.size, bool)
@@ -83,7 +83,7 @@ def _near_positive(problem: DesignProblem, excess: NDArray[np.float64]) -> NDArr
     return maximum_filter(positive, size=3, mode="constant")[inside]
 
 
-def rings(domain: Domain) -> NDArray[np.int64]:
+def rings(domain: Domain) -> Indices:
     """Rings (n,) from the border of the domain, masked cells included: 0 at the border; 0 everywhere off grids."""
     if domain.kind != "grid":
         return np.zeros(domain.size, np.int64)

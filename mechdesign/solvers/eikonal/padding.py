@@ -9,10 +9,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
+from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
@@ -27,20 +27,20 @@ class PaddedProblem:
 
     domain: Domain  # of k places
     edges: Edges
-    inner: NDArray[np.int64]  # (n,): the places that are the secrets
-    target: NDArray[np.int64]  # (k,): the secret that each place is moved to
+    inner: Indices  # (n,): the places that are the secrets
+    target: Indices  # (k,): the secret that each place is moved to
     width: int  # of the margin in cells; 0 if the domain is not a grid
 
     @property
     def size(self) -> int:
         return len(self.target)
 
-    def distances(self, length: NDArray[np.float64]) -> NDArray[np.float64]:
+    def distances(self, length: Vector) -> Matrix:
         """Shortest paths (n, k) in nats from every secret to every place, for these edge lengths."""
         graph = Edges(tail=self.edges.tail, head=self.edges.head, length=length).matrix(self.size)
         return np.asarray(dijkstra(graph, directed=False, indices=self.inner))
 
-    def gather(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+    def gather(self, table: Matrix) -> Matrix:
         """Columns (n, k) merged into reports (n, n)."""
         merged = np.zeros((len(self.inner), len(self.inner)))
         # Several places can be moved to one secret, so their columns are added.

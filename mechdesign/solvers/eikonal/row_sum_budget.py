@@ -17,15 +17,13 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.threads import OutOfTime
 from mechdesign.problem.lattice import Edges
 
 _PREVIOUS_SHARE = 0.3  # share of the previous potential in the next one; a guess
 _LEAST_LENGTH = 0.3  # share of d_e that an edge keeps; a guess
-
-Vector = NDArray[np.float64]
 
 
 def used_slack(claim: Edges, potential: Vector) -> Vector:

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import SolverError
 from mechdesign.mechanism.repair import repair
@@ -84,8 +84,8 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> SolveResult:
 class _Fallback(NamedTuple):
     """A table (n, n) and multipliers (n,), the remedy in words, and whether the deadline left any remedy out."""
 
-    table: NDArray[np.float64]
-    dual: NDArray[np.float64]
+    table: Matrix
+    dual: Vector
     remedy: str
     is_late: bool
 
@@ -112,7 +112,7 @@ def _fallback(problem: DesignProblem, deadline: float, report: Report) -> _Fallb
 
 def _solve_padded_program(
     problem: DesignProblem, padded: PaddedProblem, time_limit: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+) -> tuple[Matrix, Vector] | None:
     """Table (n, n) and multipliers (n,) of the linear program; None where time ended it."""
     n = problem.domain.size
     # The last column is the constant report: with it the program is feasible whatever the kernels are.

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from mechdesign.solvers.interior_point import Point, Vector, run_predictor_corrector
+from mechdesign.base.arrays import Matrix, Vector
+from mechdesign.solvers.interior_point import Point, run_predictor_corrector
 from mechdesign.solvers.result import Stop
 
 
@@ -46,7 +47,7 @@ class Weighed(NamedTuple):
 class _DenseSystem:
     """The equations: columns (k, n), followed by p and q if there is a box."""
 
-    def __init__(self, columns: Vector, cost: Vector, box: tuple[Vector, Vector] | None, tolerance: float) -> None:
+    def __init__(self, columns: Matrix, cost: Vector, box: tuple[Vector, Vector] | None, tolerance: float) -> None:
         self.columns, self.box, self.tolerance = columns, box, tolerance
         self.unit = float(np.abs(cost).mean())
         self.cost = (cost if box is None else np.concatenate([cost, box[0], -box[1]])) / self.unit
@@ -104,7 +105,7 @@ class _DenseSystem:
 
 
 def weigh(
-    columns: Vector,
+    columns: Matrix,
     cost: Vector,
     *,
     tolerance: float,  # relative gap; row sums are 1 to 1e-9

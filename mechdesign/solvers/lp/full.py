@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.errors import SizeError
 from mechdesign.problem.problem import DesignProblem
@@ -26,14 +26,14 @@ class WholeProgram:
     """A linear program for a table P = q kernel, and its scales."""
 
     program: LinearProgram  # rows: sums (n), side rows (k), then the cone
-    kernel: NDArray[np.float64]  # (n, m)
+    kernel: Matrix  # (n, m)
     scale: float  # 1 / unit of the objective
-    row_scale: NDArray[np.float64]  # (k,): divisors of the side rows
+    row_scale: Vector  # (k,): divisors of the side rows
 
-    def table(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def table(self, x: Vector) -> Matrix:
         return x[: self.kernel.size].reshape(self.kernel.shape) * self.kernel
 
-    def multipliers(self, dual: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def multipliers(self, dual: Vector) -> tuple[Vector, Vector]:
         """Multipliers lambda (n,) of the row sums and mu (k,) >= 0 of the side rows, in units of the objective."""
         n = len(self.kernel)
         return dual[:n] / self.scale, np.maximum(-dual[n:], 0.0) / (self.scale * self.row_scale)
@@ -55,9 +55,9 @@ def require_whole(problem: DesignProblem, side: int, *, what: str) -> None:
 
 def assemble_whole(
     problem: DesignProblem,
-    cost: NDArray[np.float64],  # (n, m), in loss units
+    cost: Matrix,  # (n, m), in loss units
     rows: SideRows,
-    distance: NDArray[np.float64],  # (m, n), in nats from the anchors
+    distance: Matrix,  # (m, n), in nats from the anchors
     *,
     cap: float,  # nats
     unit: float,  # of the objective and of t, in loss units
@@ -93,7 +93,7 @@ def assemble_whole(
     return WholeProgram(program=program, kernel=kernel, scale=scale, row_scale=row_scale)
 
 
-def _cone(problem: DesignProblem, capped: NDArray[np.float64], width: int) -> sp.csr_array:
+def _cone(problem: DesignProblem, capped: Matrix, width: int) -> sp.csr_array:
     """q(u, y) <= e^k q(v, y) with k = d_e - E(v, y) + E(u, y)."""
     m = problem.reports.size
     tail, head, length = problem.edges.both_ways()

@@ -14,8 +14,8 @@ import highspy
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.errors import SolverError
 from mechdesign.solvers.lp.linear_program import LinearProgram
 from mechdesign.solvers.result import Status
@@ -47,8 +47,8 @@ _PRIMAL = 4  # HiGHS's number for the primal simplex method: a vertex stays feas
 class LinearSolution:
     """Point, multipliers and status at the end of HiGHS."""
 
-    x: NDArray[np.float64]
-    dual: NDArray[np.float64]  # of the linking rows
+    x: Vector
+    dual: Vector  # of the linking rows
     status: Status
     objective: float
 
@@ -64,7 +64,7 @@ class CostSeries:
         _pass(self._solver, program)
         self._columns = np.arange(len(program.cost), dtype=np.int32)
 
-    def minimise(self, cost: NDArray[np.float64]) -> NDArray[np.float64]:
+    def minimise(self, cost: Vector) -> Vector:
         """A vertex of minimum cost; raises SolverError if HiGHS does not find one."""
         self._solver.changeColsCost(len(self._columns), self._columns, cost)
         self._solver.run()
@@ -80,7 +80,7 @@ class ColumnMaster:
 
     # unit: of the costs, per row. A column is divided by the sum of its linking rows. HiGHS gets no entries below
     # `_SMALL`; `_from_basis` solves with them.
-    def __init__(self, *, right: NDArray[np.float64], linking: int, unit: float) -> None:
+    def __init__(self, *, right: Vector, linking: int, unit: float) -> None:
         self._right, self._linking, self._unit, self._first = right, linking, unit, True
         self._solver: Any = highspy.Highs()
         _set(self._solver, {**_VERTEX, "small_matrix_value": _SMALL})
@@ -91,7 +91,7 @@ class ColumnMaster:
         )
         self._columns, self._cost, self._sum = np.empty((0, len(right))), np.empty(0), np.empty(0)
 
-    def add(self, columns: NDArray[np.float64], cost: NDArray[np.float64]) -> None:
+    def add(self, columns: Matrix, cost: Vector) -> None:
         """Add columns (k, rows) with their costs (k,)."""
         # Rays range over many magnitudes; divided by their sums, all columns are alike to absolute tolerances.
         total = columns[:, : self._linking].sum(axis=1)
@@ -146,9 +146,7 @@ class ColumnMaster:
         objective = float(self._cost @ x) * self._unit
         return LinearSolution(x=x / self._sum, dual=dual * self._unit, status=Status.OPTIMAL, objective=objective)
 
-    def _from_basis(
-        self, x: NDArray[np.float64], dual: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _from_basis(self, x: Vector, dual: Vector) -> tuple[Vector, Vector]:
         """Point and multipliers solved for from the basis with one refinement; the given ones if that fails."""
         # A logical variable in the basis takes its row out and leaves its multiplier 0.
         basis = self._solver.getBasis()

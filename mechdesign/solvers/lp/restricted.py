@@ -21,6 +21,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Indices32, MaskMatrix, Matrix, Vector
 from mechdesign.problem.problem import DesignProblem
 
 
@@ -28,15 +29,15 @@ from mechdesign.problem.problem import DesignProblem
 class RestrictedProgram:
     """Blocks of variables, one for each of the m reports and a last one for the constant report."""
 
-    first: NDArray[np.int64]  # (m + 2,): the variables of block y are first[y]:first[y + 1]
+    first: Indices  # (m + 2,): the variables of block y are first[y]:first[y + 1]
     component: NDArray[np.int32]  # (m, n): the variable of report y at secret u, counted within its block
-    cost: NDArray[np.float64]  # (v,)
-    head: NDArray[np.float64]  # (v,): the distance D at the head of the component
-    rows: NDArray[np.int64]  # (m + 2,): the constraints of block y are rows[y]:rows[y + 1]
-    lower: NDArray[np.int32]  # (c,): q[lower] <= e^{slack} q[upper], numbers within the block
-    upper: NDArray[np.int32]  # (c,)
-    slack: NDArray[np.float64]  # (c,), in nats
-    distance: NDArray[np.float64]  # (m, n), in nats
+    cost: Vector  # (v,)
+    head: Vector  # (v,): the distance D at the head of the component
+    rows: Indices  # (m + 2,): the constraints of block y are rows[y]:rows[y + 1]
+    lower: Indices32  # (c,): q[lower] <= e^{slack} q[upper], numbers within the block
+    upper: Indices32  # (c,)
+    slack: Vector  # (c,), in nats
+    distance: Matrix  # (m, n), in nats
     constant: int  # the constant report
 
     @property
@@ -47,7 +48,7 @@ class RestrictedProgram:
     def constraints(self) -> int:
         return self.component.shape[1] + len(self.slack)
 
-    def table(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def table(self, x: Vector) -> Matrix:
         m, n = self.component.shape
         table = np.empty((n, m))
         for y in range(m):
@@ -60,9 +61,9 @@ class RestrictedProgram:
 def restrict(
     problem: DesignProblem,
     scale: float,  # of prior times loss: brings the optimum into a solver's range
-    distance: NDArray[np.float64],  # (m, n), in nats from the anchors
+    distance: Matrix,  # (m, n), in nats from the anchors
     parent: NDArray[np.int32],  # (m, n): shortest-path trees from the anchors
-    cut: NDArray[np.bool_],
+    cut: MaskMatrix,
 ) -> RestrictedProgram:
     """The restricted program for cuts (m, n), True where a node starts its own component."""
     cost = problem.weighted_loss
@@ -70,11 +71,11 @@ def restrict(
     tail, head, length = problem.edges.both_ways()
     component = np.empty((m, n), np.int32)
     sizes, rows = np.ones(m + 1, np.int64), np.zeros(m + 1, np.int64)
-    costs: list[NDArray[np.float64]] = []
-    heads: list[NDArray[np.float64]] = []
+    costs: list[Vector] = []
+    heads: list[Vector] = []
     lower: list[NDArray[np.int32]] = []
     upper: list[NDArray[np.int32]] = []
-    slack: list[NDArray[np.float64]] = []
+    slack: list[Vector] = []
     pairs, slacks = np.empty(len(tail), np.int64), np.empty(len(tail))
     for y in range(m):
         block_cost, block_head = _components(parent[y], distance[y], cut[y], cost[:, y] * scale, component[y])
@@ -146,7 +147,7 @@ def _crossings(component, distance, tail, head, length, count, pair, slack):  # 
     return crossings
 
 
-def _tightest(pair: NDArray[np.int64], slack: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _tightest(pair: Indices, slack: Vector) -> tuple[Indices, Vector]:
     """Every pair once, in order, with its minimum slack."""
     order = np.argsort(pair, kind="stable")
     pair = pair[order]
