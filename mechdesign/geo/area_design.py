@@ -72,25 +72,19 @@ def design(
         An area, or a GeoJSON file of one; a region without cells, such as water.
     cell, unit : float, str
         The side of a cell, and the unit of length.
-    within, factor : float
-        The level: a report changes the odds between places up to `within` apart by at most `factor`.
-    epsilon : float
-        The level in nats per unit, instead of `within` and `factor`.
+    within, factor, epsilon : float
+        The level: a report changes the odds between places up to `within` apart by at most `factor`. Or nats per unit.
     people : str or Path
         CSV file of latitude, longitude and population: the prior by default, and the people of `limit`. Nobody lives
         in `forbidden`.
     prior : RasterPrior, str or Path
         A raster of people. The prior is uniform without it and `people`.
-    levels : LevelsFromPeople, LevelsFromRaster or PrivacyLevel
-        Levels that vary by place. Those from people take `factor`, e^2 by default.
-    nats_per_cell : float
-        The maximum of levels that vary, in nats across a cell.
+    levels, nats_per_cell : LevelsFromPeople, LevelsFromRaster or PrivacyLevel, float
+        Levels that vary by place, those from people with `factor`, by default e^2; their maximum in nats across a cell.
     limit : PosteriorCap
         A limit on the share of the probability in a disc. It requires cells and the optimal program.
-    loss : str
-        "distance", "squared" or "zero-one".
-    program : {"auto", "optimal", "eikonal", "planar-laplace"}
-        Chosen by the size of the area by default.
+    loss, program : str
+        "distance", "squared" or "zero-one"; "optimal", "eikonal" or "planar-laplace", by default by the size.
     positions : {"any", "inside", "cells"}
         Protect any two positions by straight lines, by paths inside the area, or only cells. By default any, if
         feasible.

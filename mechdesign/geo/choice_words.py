@@ -37,9 +37,9 @@ def reason_words(reason: CellsReason) -> str:
             return f"program='{program}' protects only cells"
         case LossOfCells(loss=loss):
             return f"the {loss} loss depends only on the cell"
-        case TooManyCells(cells=cells, most=most, cell=cell):
+        case TooManyCells(cells=cells, max_cells=max_cells, cell=cell):
             return (
-                f"protecting any position with levels that vary is limited to {most:,} cells, got {cells:,} "
+                f"protecting any position with levels that vary is limited to {max_cells:,} cells, got {cells:,} "
                 f"(cell={cell:g} makes fewer)"
             )
         case TooCostly(any_loss=any_loss, cells_loss=cells_loss, unit=unit):
@@ -56,9 +56,9 @@ def choice_words(choice: Choice) -> str:
     match choice:
         case Named(program=program):
             return f"{program}, as requested by `program`"
-        case BySize(program=program, nats=nats, most=most, cells=cells):
-            limit = "takes about a minute up to" if cells <= most else "takes over a minute above"
-            rule = f"with {nats:.2g} nats between neighbouring cells, the optimal program {limit} {most:,} cells"
+        case BySize(program=program, nats=nats, cells_in_a_minute=most_cells, cells=cells):
+            limit = "takes about a minute up to" if cells <= most_cells else "takes over a minute above"
+            rule = f"with {nats:.2g} nats between neighbouring cells, the optimal program {limit} {most_cells:,} cells"
             return f"{_NAMES[program]} ({rule}; this area has {cells:,})"
         case BetweenPositions(method=method):
             return _NAMES[method]

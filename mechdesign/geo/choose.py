@@ -49,10 +49,10 @@ _CELL_MARGIN = 1.02  # the recommended cell is larger by this, as rounded border
 
 @dataclass(frozen=True, kw_only=True)
 class TooManyCells:
-    """More cells than `most`; `cell` is the side of larger cells that suffice."""
+    """More cells than `max_cells`; `cell` is the side of larger cells that suffice."""
 
     cells: int
-    most: int
+    max_cells: int
     cell: float
 
 
@@ -114,7 +114,7 @@ class BySize:
 
     program: str
     nats: float
-    most: int
+    cells_in_a_minute: int
     cells: int
 
 
@@ -155,7 +155,7 @@ def cells_reason(domain: Domain, loss: str, *, varies: bool, program: str) -> Ce
     if loss not in ("distance", "squared"):
         return LossOfCells(loss=loss)
     if varies and domain.size > MAX_VARYING_CELLS:
-        return TooManyCells(cells=domain.size, most=MAX_VARYING_CELLS, cell=cell_for(domain, MAX_VARYING_CELLS))
+        return TooManyCells(cells=domain.size, max_cells=MAX_VARYING_CELLS, cell=cell_for(domain, MAX_VARYING_CELLS))
     return None
 
 
@@ -199,9 +199,9 @@ def chosen_program(problem: DesignProblem) -> BySize:
     if kind == Euclidean.kind:
         check_pairs(problem.domain)
     shortest = float(np.min(problem.edges.length))
-    most = next(cells_in_a_minute for nats, cells_in_a_minute in CELLS_IN_A_MINUTE[kind] if shortest >= nats)
-    program = "optimal" if cells <= most else {"euclidean": "planar-laplace", "eikonal": "eikonal"}[kind]
-    return BySize(program=program, nats=shortest, most=most, cells=cells)
+    limit = next(limit for nats, limit in CELLS_IN_A_MINUTE[kind] if shortest >= nats)
+    program = "optimal" if cells <= limit else {"euclidean": "planar-laplace", "eikonal": "eikonal"}[kind]
+    return BySize(program=program, nats=shortest, cells_in_a_minute=limit, cells=cells)
 
 
 def check_pairs(domain: Domain) -> None:

@@ -1,10 +1,10 @@
 """Shares of the posterior in one disc after one report of a rounding rule of devices, or of planar Laplace noise.
 
 The prior is people on a lattice of 125 m. Its cells are also the positions, the centres of discs, and the reports of
-noise. Reports of a rule are the cells of its grid, of which those that the window contains are counted.
+noise. Reports of a rule are the cells of its grid inside the window.
 
-Omitted: positions beyond 6 deviations from a cell, below 10^-8 of its reports; noise beyond 25 / epsilon or the margin;
-discs centred further from a report of noise than 2.5 / epsilon plus a radius.
+Three things are omitted. Positions beyond 6 deviations from a cell make less than 10^-8 of its reports. Noise is cut at
+25 / epsilon, or at the margin. Discs are centred up to 2.5 / epsilon plus a radius from a report of noise.
 """
 
 from __future__ import annotations

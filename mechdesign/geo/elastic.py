@@ -20,10 +20,10 @@ within. A sum of m shares times people is off by less than (m + 8) u of itself, 
 Statement 1 therefore holds, statement 2 up to the rounding of one difference. Statement 3 is for exact sums: people
 who are counted up to this rounding may need the next radius.
 
-The stored level is eps = nats / r, rounded down. Unless nats / eps >= most, the disc of radius nats / eps about a node
-holds k people, and so does the disc of radius nats / eps + D about any place, D the diagonal of a cell. Proof: at a
-place nats / eps is a weighted harmonic mean of r at the corners of its cell. So it is at least the smallest of these r,
-and the disc of that radius about that corner lies in the disc about the place.
+The stored level is eps = nats / r, rounded down. If nats / eps < most at a node, the disc of that radius about it holds
+k people. If it is so at any place, the disc of radius nats / eps + D does, D the diagonal of a cell. Proof: at a place
+nats / eps is a weighted harmonic mean of r at the corners of its cell. So it is at least the smallest of these r, and
+the disc of that radius about that corner lies in the disc about the place.
 
 The integral of eps along a straight line of length s < R = r(u) - D from a node u is at most
 nats min(s / least, ln(R / (R - s))). Proof: after a length t, r >= R - t at the corners of the cell, by statement 2.

@@ -270,7 +270,6 @@ def _refuse_undeclared_degrees(pixels: Pixels) -> None:
 
 
 def _grid_near(pixels: Pixels, frame: _Frame, domain: Domain) -> _Grid:
-    """The pixels around a domain."""
     rows = np.argsort(pixels.y, kind="stable")
     columns = np.argsort(pixels.x, kind="stable")
     x, y = pixels.x[columns] * frame.scale, pixels.y[rows] * frame.scale
@@ -329,7 +328,6 @@ def _lattice(domain: Domain) -> tuple[Points, list[Vector]]:
 
 
 def _outline(domain: Domain) -> Points:
-    """Points along the border of a grid, one for each side of a cell."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     x, y = (o + h * np.arange(k + 1) for o, h, k in zip(domain.origin, domain.cell, domain.shape, strict=True))
     sides = [(x, np.full_like(x, end)) for end in y[[0, -1]]] + [(np.full_like(y, end), y) for end in x[[0, -1]]]
@@ -371,7 +369,6 @@ def _coverage_error(name: str, nodes: Vector, coordinates: Vector) -> InputError
 
 
 def _nearest_known(values: Matrix) -> Matrix:
-    """Values (kx, ky) with each missing one replaced by the nearest that is known."""
     missing = ~np.isfinite(values)
     if not missing.any() or missing.all():
         return np.nan_to_num(values)

@@ -111,7 +111,7 @@ class Streets(PerLength):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Roads(FrozenRecord):
-    r"""A connected network of n nodes and e streets.
+    """A connected network of n nodes and e streets.
 
     Attributes
     ----------
@@ -126,13 +126,10 @@ class Roads(FrozenRecord):
 
     Examples
     --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     nodes, edges = pathlib.Path(folder) / "nodes.csv", pathlib.Path(folder) / "edges.csv"
-    ...     _ = nodes.write_text("id,x,y\na,0,0\nb,100,0\n"), edges.write_text("u,v,length\na,b,100\n")
-    ...     roads = md.geo.read_roads(nodes, edges)
-    >>> roads.length
-    array([100.])
+    >>> names, points = np.array(["a", "b"]), np.array([[0.0, 0.0], [90.0, 0.0]])
+    >>> tail, head, length = np.array([0]), np.array([1]), np.array([100.0])
+    >>> md.geo.Roads(ids=names, points=points, degrees=None, tail=tail, head=head, length=length).distances()[0]
+    array([  0., 100.])
     """
 
     ids: NDArray[np.str_]

@@ -70,7 +70,7 @@ class Rule:
         return float(ndtr(high / self.deviation) - ndtr(low / self.deviation))
 
     def nats(self, x: float, distance: float) -> float:
-        """Ln p(x) - ln p(x + distance) of fact 1."""
+        """The nats of fact 1."""
         return math.log(self.mass(x) / self.mass(x + distance))
 
     def position(self, probability: float) -> float:
@@ -128,9 +128,9 @@ RULES = {
 def audit_rule(name: str) -> dict[str, Any]:
     """Audit one report of a rule; lengths in m, effective_epsilon None with `why`.
 
-    distances has for each d along one axis the total variation, the largest nats in `cells` and `probabilities`, and as
-    `separated` the share of pairs that every report distinguishes. laplace has the levels, in nats per km, with the
-    same mean_distance or mean_squared_error.
+    distances has a row for each d along one axis: the total variation, the largest nats in `cells` and `probabilities`,
+    and as `separated` the share of pairs that every report distinguishes. laplace has the levels with the same errors,
+    in nats per km.
     """
     rule = named_rule(name)
     mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)

@@ -35,7 +35,7 @@ _LIKELY = 0.5  # a share of the posterior above it names one disc as likelier th
 
 
 class RuleDiscAuditor(Protocol):
-    """Audits rules by which devices round positions, by discs where people live."""
+    """Audits rounding rules of devices by discs where people live."""
 
     def audit(
         self,

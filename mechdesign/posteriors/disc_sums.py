@@ -106,8 +106,8 @@ def _wider_sums(domain: Domain, radius: float) -> LargestSums:
     finer = next((centres for cells, centres in CENTRES_ALONG_CELL if domain.size <= cells), 1)
     # Wider by half the diagonal of a finer cell: any disc lies in the one about the nearest point of the finer lattice.
     wide = radius * WIDER + float(np.hypot(*side)) / 2 / finer
-    # A kernel holds the steps from a centre to the cells of its disc: one more step than its radius, as centres are off
-    # the middle of their cell by less than half a cell.
+    # A kernel holds the steps from a centre to the cells of its disc. Centres are off the middle of their cell by less
+    # than half a cell: hence one more step than in the radius.
     reach = np.minimum(np.ceil(wide / side), domain.shape).astype(np.int64) + 1
     steps = np.stack(np.meshgrid(*(np.arange(-k, k + 1) for k in reach), indexing="ij"), axis=-1) * side
     offsets = (np.arange(finer) + 0.5) / finer - 0.5

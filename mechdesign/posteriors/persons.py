@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base.arrays import Indices, IntegerMatrix, Vector
 from mechdesign.errors import InputError
 
-MAX_PERSONS = 2**32  # all of them together are fewer: sums with halves of 31 bits stay below 2^63
+# All persons together are fewer, so that sums with halves of 31 bits stay below 2^63.
+MAX_PERSONS = 2**32
 # Largest denominator of a count that is recognised, such as of people spread evenly over as many cells; a guess.
 _MAX_DENOMINATOR = 10_000
 _EXACT = 2.0**-40  # relative rounding of a density times the area of a cell

@@ -150,7 +150,7 @@ class Verification(FrozenRecord):
         The claim between positions, and the (cell, report) pairs that break it. The ratio of rows, which may exceed 1
         there, since only means of rows are drawn.
     windows
-        For a session design, the maximum cost of a calendar day and of any 24 hours, as a multiple of the metric, and
+        For a session design, the maximum cost of a calendar day and of any 24 hours, as a multiple of the metric. Also
         the number of enumerated transcripts, None if they are too many.
     protection, file, sha256
         The protection of a certified mechanism; its `MechanismFile`; the SHA-256 of its file.
@@ -190,7 +190,7 @@ class Verification(FrozenRecord):
         return facts | {"expected_loss": self.expected_loss}
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form, with `protected` in place of `protection`."""
+        """The JSON form, with the keys of `protection_document`."""
         document = asdict(replace(self, protection=None, file=None)) | protection_document(self.protection)
         del document["protection"], document["file"]
         if self.windows is None:

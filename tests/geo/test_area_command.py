@@ -50,7 +50,7 @@ def test_area_gives_certified_table_and_degrees(run_json, tmp_path):
     assert len(set(drawn["reports"])) > 3
 
 
-def test_exports_hold_degrees_beside_the_plane(run_json, tmp_path, capsys):
+def test_exports_have_degrees_and_plane(run_json, tmp_path, capsys):
     file = tmp_path / "area.nc"
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
     for name in ("t.csv", "t.json"):
@@ -173,7 +173,7 @@ def test_the_rule_goes_by_cells_and_by_nats_between_neighbours(cells, nats, kind
     assert f"{nats:.2g} nats between neighbouring cells" in why
 
 
-def test_the_choice_is_told_with_what_the_other_one_costs(run, run_json, tmp_path):
+def test_choice_is_printed_with_the_other_loss(run, run_json, tmp_path):
     words = ["area", PARK, "--cell", "400", "--within", "400", "--factor", "4", "--positions", "cells"]
     code, made = run_json(*words, "-o", tmp_path / "a.nc")
     assert (code, made["program"], made["alternative"]) == (0, "optimal", "planar_laplace")
@@ -201,7 +201,7 @@ def test_noise_on_plane_says_that_border_is_ignored(run, tmp_path, monkeypatch):
     assert loss == pytest.approx(2 * 200 / 0.6931, rel=0.01)  # the level of the plane is a little lower
 
 
-def test_levels_that_vary_may_be_given_eikonal_weights(run_json, tmp_path):
+def test_varying_levels_accept_eikonal_weights(run_json, tmp_path):
     map_ = tmp_path / "density.asc"
     rows = [" ".join(f"{1e-4 * (36 + k + j):.4f}" for k in range(8)) for j in range(8)]
     map_.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(rows))
@@ -230,7 +230,8 @@ def test_a_box_of_degrees(run_json, tmp_path):
     mechanism = md.load(tmp_path / "a.nc")
     plane = domain_of(mechanism).plane
     lon, lat = plane.backward(points_of(mechanism, "secret"))
-    assert (lon.min() > 2.34, lon.max() < 2.36, lat.min() > 48.85, lat.max() < 48.87) == (True,) * 4
+    assert 2.34 < lon.min() < lon.max() < 2.36
+    assert 48.85 < lat.min() < lat.max() < 48.87
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_a_box_of_degrees(run_json, tmp_path):
         (["--box", "2,48.1,2.1,48"], "box"),
     ],
 )
-def test_boxes_that_are_none(run_json, tmp_path, words, field):
+def test_invalid_boxes_are_refused(run_json, tmp_path, words, field):
     code, said = run_json("area", *words, "--cell", "400", "--epsilon", "0.003", "-o", tmp_path / "a.nc")
     assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
 
@@ -261,7 +262,7 @@ def test_boxes_that_are_none(run_json, tmp_path, words, field):
         (["--within", "200", "--factor", "inf"], "factor"),
     ],
 )
-def test_levels_that_are_none(run_json, tmp_path, words, field):
+def test_invalid_levels_are_refused(run_json, tmp_path, words, field):
     code, said = run_json("area", PARK, "--cell", "400", *words, "-o", tmp_path / "a.nc")
     assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
 
@@ -275,7 +276,7 @@ def test_levels_that_are_none(run_json, tmp_path, words, field):
         (["--lon", "2.348", "--lat", "98"], "lon, lat"),
     ],
 )
-def test_places_that_are_not_there_are_refused(run_json, tmp_path, words, field):
+def test_missing_places_are_refused(run_json, tmp_path, words, field):
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
     code, said = run_json("sample", tmp_path / "a.nc", *words)
     assert (code, said["error"]["field"]) == (2, field)
@@ -291,7 +292,7 @@ def test_files_without_a_plane_take_no_degrees(run_json, tmp_path):
     assert not (tmp_path / "t.csv").exists()
 
 
-def test_the_picture_says_degrees(run_json, tmp_path):
+def test_picture_has_axes_in_degrees(run_json, tmp_path):
     pytest.importorskip("matplotlib")
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
     figure = md.plot.mechanism(md.load(tmp_path / "a.nc"))
@@ -403,7 +404,7 @@ def test_the_sentence_on_levels_from_people(run, tmp_path):
         (["--levels-from", "nowhere.csv"], "people"),
     ],
 )
-def test_levels_from_people_that_are_none(run_json, tmp_path, monkeypatch, words, field):
+def test_invalid_levels_from_people_are_refused(run_json, tmp_path, monkeypatch, words, field):
     people_file(tmp_path)
     monkeypatch.chdir(tmp_path)
     level = [] if "--levels-from" in words else ["--epsilon", "0.01"]
@@ -443,7 +444,7 @@ def test_other_suffixes_than_nc_are_refused(run_json, tmp_path):
         [[], ["--positions", "cells"], ["--program", "eikonal"], ["--program", "optimal"]], [], ["--program", "eikonal"]
     ),
 )
-def test_every_route_is_given_the_limit_and_told_where_to_report(run_json, tmp_path, monkeypatch, options):
+def test_every_route_gets_time_limit_and_progress(run_json, tmp_path, monkeypatch, options):
     given = []
 
     def stop(*_, **named):
@@ -458,11 +459,11 @@ def test_every_route_is_given_the_limit_and_told_where_to_report(run_json, tmp_p
 
 
 def test_ctrl_c_in_the_bound_of_an_area_keeps_the_file(run_json, tmp_path, monkeypatch):
-    def pressed(*given, **options):
+    def press_ctrl_c(*given, **options):
         signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(optimal_bound, "ENTRIES", 0)
-    monkeypatch.setattr(optimal_bound, "homogeneous_bound", pressed)
+    monkeypatch.setattr(optimal_bound, "homogeneous_bound", press_ctrl_c)
     file = tmp_path / "area.nc"
     code, made = run_json("area", PARK, *USUAL, "--program", "eikonal", "-o", file)
     assert (code, made["certified"], made["stopped"]) == (0, True, "interrupt")
@@ -479,7 +480,7 @@ def test_an_area_without_its_bound(run, run_json, tmp_path):
     assert "always computes its bound" in error
 
 
-def test_a_comparison_that_does_not_fit_costs_no_file(run, tmp_path):
+def test_oversized_comparison_keeps_the_file(run, tmp_path):
     """A level so low that planar Laplace noise would need a table of 10^7 GB."""
     file = tmp_path / "area.nc"
     words = ["--cell", "400", "--within", "400", "--factor", "1.000001", "--positions", "cells"]
@@ -492,7 +493,7 @@ def test_a_comparison_that_does_not_fit_costs_no_file(run, tmp_path):
 
 @pytest.mark.parametrize("failure", [MemoryError(), OverflowError("too large"), SizeError("does not fit")])
 @pytest.mark.parametrize("figure", ["remapped_loss", "position_loss", "within_cell_error"])
-def test_a_figure_that_fails_costs_no_file(figure, failure, run_json, tmp_path, monkeypatch):
+def test_failing_figure_keeps_the_file(figure, failure, run_json, tmp_path, monkeypatch):
     def failing(*given, **options):
         raise failure
 

@@ -85,11 +85,11 @@ def test_people_alone_are_the_prior(people):
 def test_a_file_of_people_is_read_once(people, monkeypatch):
     read, count = reader.read_frame, []
 
-    def counted(*given, **options):
+    def count_reads(*given, **options):
         count.append(given)
         return read(*given, **options)
 
-    monkeypatch.setattr(reader, "read_frame", counted)
+    monkeypatch.setattr(reader, "read_frame", count_reads)
     limit = md.posteriors.PosteriorCap(radius=300.0, share="60%")
     levels = md.geo.LevelsFromPeople(600, least=300.0, most=2000.0)
     made = md.geo.design(md.geo.Area.box(*BOX), 400, people=people, levels=levels, limit=limit, gap=0.1)

@@ -1,4 +1,4 @@
-"""What `area` says and answers with where its design ends far above the gap that was asked for."""
+"""Output and exit code of `area` if its design ends far above the requested gap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mechdesign area` between any two positions: when it is taken, what it costs, and what holds on the ground."""
+"""`mechdesign area` between any two positions: when it is chosen, its cost, and the claim on the ground."""
 
 from __future__ import annotations
 
@@ -52,7 +52,8 @@ def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
     assert made["position_claim"] == md.load(file).attrs["position_claim"]
     assert made["lower_bound"] <= made["position_loss"]
     checked = run_json("verify", file)[1]
-    assert (checked["certified"], checked["position_breaches"]) == (True, 0)
+    assert checked["certified"]
+    assert checked["position_breaches"] == 0
     _, other = run_json("area", *BOX, *GENTLE, "--positions", "cells", "-o", cells)
     assert (other["program"], other["position_claim"]) == ("optimal", None)
     assert other["position_loss"] > other["loss"]
@@ -75,14 +76,14 @@ def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
         (["--positions", "any", "--loss", "zero-one"], "loss"),
     ],
 )
-def test_positions_that_cannot_be_had_are_refused(run_json, tmp_path, options, field):
+def test_infeasible_positions_are_refused(run_json, tmp_path, options, field):
     code, told = run_json("area", PARK, *GENTLE, *options, "-o", tmp_path / "a.nc")
     assert code == 2
     assert told["error"]["field"] == field
     assert list(tmp_path.iterdir()) == []
 
 
-def stated(shape, nats, *, prior=None, mask=None):
+def positions_program(shape, nats, *, prior=None, mask=None):
     """The program between any two positions of cells of 200 m, with so many nats along a cell."""
     plane = md.geo.Plane(latitude=41.9, longitude=12.5)
     domain = md.Domain.grid(shape, cell=200.0, unit="m", plane=plane, mask=mask)
@@ -98,18 +99,18 @@ def stated(shape, nats, *, prior=None, mask=None):
     ),
 )
 def test_the_rule_of_methods_goes_by_operations(shape, method):
-    assert positions_method(stated(shape, 0.7), explicit=False) == method
+    assert positions_method(positions_program(shape, 0.7), explicit=False) == method
 
 
 def test_an_area_without_symmetry_takes_columns_earlier():
     mask = np.ones((25, 23), bool)
     mask[3, 5:7] = False
-    assert positions_method(stated((25, 23), 0.7, mask=mask), explicit=False) == "columns"
+    assert positions_method(positions_program((25, 23), 0.7, mask=mask), explicit=False) == "columns"
 
 
 def test_too_many_cells_for_positions_are_refused_early():
     """Sizes by arithmetic alone: no table, no cost."""
-    program = stated((200, 190), 0.7)
+    program = positions_program((200, 190), 0.7)
     with pytest.raises(md.errors.SizeError, match=r"38,000 cells are too many .*cell=4\d\d makes fewer"):
         positions_method(program, explicit=False)
     assert "cost" not in vars(program)
@@ -245,8 +246,8 @@ def test_why_cells_are_protected_stands_in_the_first_line(run, run_json, tmp_pat
 
 
 @needs("positions")
-def test_a_box_that_is_small_for_its_level_says_so(run, run_json, tmp_path):
-    """Beside the mean distance to the middle of a rectangle, by random positions; what is advised does what it says."""
+def test_small_box_prints_a_warning(run, run_json, tmp_path):
+    """Against the mean distance to the middle of a rectangle, by random positions; the advice has the stated effect."""
     box = ["area", "--box", "139.70,35.65,139.805,35.722", "--cell", "1200", "--within", "1000", "--gap", "0.02"]
     code, said, _ = run(*box, "--factor", "1.5", "-o", tmp_path / "a.nc")
     found = re.search(r"the same place: a mean error of ([\d,]+) m instead of ([\d,]+) m", " ".join(said.split()))
@@ -269,7 +270,7 @@ def test_a_box_that_is_small_for_its_level_says_so(run, run_json, tmp_path):
         pytest.param(GENTLE, marks=pytest.mark.exhaustive, id="positions"),
     ],
 )
-def test_the_same_file_on_a_machine_at_work(run_json, tmp_path, monkeypatch, words):
+def test_busy_machine_makes_the_same_file(run_json, tmp_path, monkeypatch, words):
     """A clock on which every look takes a quarter of an hour changes nothing: no default effort is counted in time."""
     assert run_json("area", *BOX, *words, "-o", tmp_path / "a.nc")[0] == 0
     clock = itertools.count(10**6, 900)
@@ -301,7 +302,7 @@ def test_position_level_holds_for_geodesic_distances():
     assert (plane_level(domain, epsilon) * length)[-1] > allowed[-1]
 
 
-def test_what_is_drawn_keeps_the_claim_on_the_ground():
+def test_draws_satisfy_the_claim_on_the_ground():
     """Exact probabilities of random positions, near and far: their ratio against geodesic distance."""
     domain, rng, epsilon = wide_area(), np.random.default_rng(8), 6e-6
     problem = area_problem(domain, epsilon=epsilon, loss="distance", positions=True)
@@ -327,7 +328,8 @@ def test_city_from_box_to_reports_and_proofs(run, run_json, tmp_path, city):
     code, made = run_json(*words, "-o", file)
     assert (code, made["positions"], made["certified"]) == (0, "any", True)
     checked = run_json("verify", file)[1]
-    assert (checked["certified"], checked["lower_bound_checked"]) == (True, True)
+    assert checked["certified"]
+    assert checked["lower_bound_checked"]
     mechanism = md.load(file)
     assert largest_odds(mechanism, made["within"]) <= made["factor_within"]
     plane = domain_of(mechanism).plane

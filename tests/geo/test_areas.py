@@ -32,7 +32,7 @@ def feature(ring, **properties):
     return {"type": "Feature", "properties": properties, "geometry": {"type": "Polygon", "coordinates": [ring]}}
 
 
-def written(path, *features):
+def write_features(path, *features):
     path.write_text(json.dumps({"type": "FeatureCollection", "features": list(features)}))
     return path
 
@@ -49,7 +49,7 @@ def test_blocks_are_nearly_equal_and_named_by_column_and_row():
 
 
 @pytest.mark.parametrize(("words", "field"), [("5x1", "areas"), ("0x1", "areas"), ("3by2", "raster"), ("", "raster")])
-def test_words_that_cut_nothing(words, field):
+def test_invalid_block_words_are_refused(words, field):
     with pytest.raises(InputError) as caught:
         read_areas(words, FLAT)
     assert caught.value.field == field
@@ -60,7 +60,7 @@ def test_polygons_of_one_name_are_one_area_and_the_rest_is_named(tmp_path):
     west = feature(polygon(domain, (-400, -300), (0, 300)), name="west")
     corner = feature(polygon(domain, (200, 100), (400, 300)), name="west")
     south = {**feature(polygon(domain, (0, -300), (400, -100))), "id": 7}
-    path = written(tmp_path / "a.geojson", west, south, corner)
+    path = write_features(tmp_path / "a.geojson", west, south, corner)
     notes = []
     found = read_areas(path, domain, on_note=notes.append)
     assert found.names == ("west", "7", "elsewhere")
@@ -69,10 +69,10 @@ def test_polygons_of_one_name_are_one_area_and_the_rest_is_named(tmp_path):
     assert read_areas(path, domain, rest="east").names == ("west", "7", "east")
 
 
-def test_overlaps_are_named_and_common_borders_are_none(tmp_path):
+def test_overlaps_are_named_common_borders_allowed(tmp_path):
     domain = on_earth()
     rings = [polygon(domain, (-400, -300), (150, 300)), polygon(domain, (50, -300), (400, 300))]
-    path = written(tmp_path / "a.geojson", feature(rings[0], name="west"), feature(rings[1], name="east"))
+    path = write_features(tmp_path / "a.geojson", feature(rings[0], name="west"), feature(rings[1], name="east"))
     with pytest.raises(InputError, match="overlap") as caught:
         read_areas(path, domain)
     assert caught.value.value == "west and east share 3 cells: 6, 7, 8"
@@ -81,7 +81,7 @@ def test_overlaps_are_named_and_common_borders_are_none(tmp_path):
     north, low, high = float(latitude[domain.lookup[1, 1]]), 48.8, 48.9
     west = [[2.3, low], [middle, low], [middle, north], [middle, high], [2.3, high], [2.3, low]]
     east = [[middle, low], [2.4, low], [2.4, high], [middle, high], [middle, north], [middle, low]]
-    written(path, feature(west, name="west"), feature(east, name="east"))
+    write_features(path, feature(west, name="west"), feature(east, name="east"))
     found = read_areas(path, domain)
     assert found.names[found.label[domain.lookup[1, 1]]] == "west"
     assert set(found.label.tolist()) == {0, 1}
@@ -91,10 +91,10 @@ def test_an_area_without_a_place_is_refused(tmp_path):
     domain = on_earth()
     tiny = feature(polygon(domain, (-399, -299), (-398, -298)), name="tiny")
     with pytest.raises(InputError, match="no place of the map lies"):
-        read_areas(written(tmp_path / "a.geojson", tiny), domain)
+        read_areas(write_features(tmp_path / "a.geojson", tiny), domain)
     large = feature(polygon(domain, (0, -300), (400, 300)), name="large")
     with pytest.raises(InputError, match="holds no place") as caught:
-        read_areas(written(tmp_path / "a.geojson", tiny, large), domain)
+        read_areas(write_features(tmp_path / "a.geojson", tiny, large), domain)
     assert caught.value.value == "tiny"
 
 
@@ -106,7 +106,7 @@ def test_polygons_need_a_place_on_earth(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "nothing", '{"type": "FeatureCollection", "features": []}'])
-def test_files_that_hold_no_polygons(tmp_path, text):
+def test_files_without_polygons_are_refused(tmp_path, text):
     domain, path = on_earth(), tmp_path / "a.json"
     path.write_text(text)
     with pytest.raises(InputError):
@@ -136,7 +136,7 @@ def test_cells_of_a_list(tmp_path):
         ("", "a.csv"),
     ],
 )
-def test_lists_that_cut_nothing(tmp_path, text, said):
+def test_invalid_cell_lists_are_refused(tmp_path, text, said):
     path = tmp_path / "a.csv"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
@@ -175,7 +175,7 @@ def wgs84():
     ("names", "label"),
     [(("a", "a"), [0, 1]), (("a", ""), [0, 1]), (("a", "\x1b[2J"), [0, 1]), (("a", "b"), [0, 0]), ((), [])],
 )
-def test_areas_that_are_none(names, label):
+def test_invalid_areas_are_refused(names, label):
     with pytest.raises(InputError) as caught:
         Partition(names=names, label=np.array(label, np.int64))
     assert caught.value.field == "areas"
@@ -202,7 +202,7 @@ def test_names_equal_but_for_case_are_refused(tmp_path, other):
     assert f"'nord ost' and {other!r}" in str(caught.value)
 
 
-def test_an_area_without_a_name_is_told_with_its_line(tmp_path):
+def test_area_without_name_is_refused_with_its_line(tmp_path):
     (tmp_path / "a.csv").write_text("# mine\ncell,area\n\n0,a\n1, \n")
     with pytest.raises(InputError, match=r"has no name .* in line 5"):
         read_areas(tmp_path / "a.csv", FLAT)

@@ -1,4 +1,4 @@
-"""`area --disc` where few people live in many cells: what it says, and what is true by the counts of its own file."""
+"""`area --disc` where few people live in many cells: its sentences, and their truth by the counts of the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def town(folder: Path) -> Path:
 
 
 @needs("posteriors")
-def test_a_cap_holds_for_fractions_of_persons_and_is_said_alike(run, run_json, tmp_path) -> None:
+def test_cap_of_fractions_holds_and_is_printed_alike(run, run_json, tmp_path) -> None:
     """In fractions of persons, with discs through any two cells; noise by the audit of its own table."""
     people, file = town(tmp_path), tmp_path / "r.nc"
     options = ("--cell", "560", "--within", "564", "--factor", "16", "--disc", "1850ft", "--share", "60%")

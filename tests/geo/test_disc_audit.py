@@ -23,7 +23,7 @@ from mechdesign.posteriors.words import disc_words
 
 PEOPLE = Path(shipped_problem("northeast").__file__).parent / "data" / "northeast_block_groups_2020.csv.gz"
 POINT = 0.01  # of a share: figures of research code, printed in whole percent
-LATTICE = 0.03  # what cells of 125 m add to the share of an even plane
+LATTICE = 0.03  # of a share on an even plane, added by cells of 125 m
 PRINTED = {
     "android-coarse": ((0.27, 0.45, 0.75, 0.006), (0.58, 0.75, 0.88, 0.91)),
     "webkit-grid": ((0.10, 0.22, 0.30, 0.0), (0.21, 0.46, 0.47, 0.0)),
@@ -37,7 +37,7 @@ def window() -> md.Domain:
 
 
 @pytest.mark.parametrize("rule", PRINTED)
-def test_rules_put_into_one_disc_what_research_code_found(rule: str) -> None:
+def test_disc_shares_of_rules_match_research_code(rule: str) -> None:
     document = audit_rule_discs(rule, PEOPLE, window(), [564.0, 1000.0])
     assert all("about the centre of a cell of 125 m" in words for words in disc_words(document["discs"]))
     for found, printed in zip(document["discs"], PRINTED[rule], strict=True):
@@ -79,7 +79,7 @@ def brute_force(table: np.ndarray, points: np.ndarray, people: np.ndarray, radiu
 
 
 @pytest.mark.parametrize(("radius", "exact"), [(0.875, True), (1.41, True), (4.7, False)])
-def test_discs_anywhere_are_looked_at_by_default(radius: float, exact: bool) -> None:
+def test_discs_anywhere_are_the_default(radius: float, exact: bool) -> None:
     """Against discs through any two points; where radii are wide, bounds, no larger than for a radius 0.12 cells wider.
 
     A masked grid, people of whom some cells have none.
@@ -114,7 +114,7 @@ def test_disc_audit_names_centres_of_discs() -> None:
     assert "No report puts more than half into one disc about the centre of a cell." in words
 
 
-def test_people_and_tables_that_do_not_fit_are_refused() -> None:
+def test_mismatched_people_and_tables_are_refused() -> None:
     domain = md.Domain.grid((2, 2), cell=1.0, unit="km")
     table, people = np.full((4, 3), 1 / 3), np.ones(4)
     for given, field in (((table[:3], people), "table"), ((table, people[:3]), "people"), ((table, -people), "people")):

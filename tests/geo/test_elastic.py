@@ -1,4 +1,4 @@
-"""Elastic levels: k people inside the disc, steps no steeper than 1, and what a straight way costs."""
+"""Elastic levels: k people inside the disc, steps no steeper than 1, and the cost of a straight line."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mechdesign.geo.elastic import STEP, elastic_radii
 
 SIDES = 96  # of the polygons between which a disc lies: they differ by 0.11 % of its area
 POINTS = 20  # along each side of a cell
-CLOSURE = 1e-12  # of a radius: what a rounded difference may be off by
+CLOSURE = 1e-12  # of a radius: the rounding of a difference
 GRAPH = 1.0275  # at most, the length of a way of 16 neighbours over a straight one at one level
 ASKED = {"people": 500.0, "least": 0.4, "most": 3.0}
 NATS = 1.5
@@ -67,7 +67,7 @@ def clipped_area(corners, low, high):
     return 0.5 * sum(a[0] * b[1] - b[0] * a[1] for a, b in zip(corners, corners[1:] + corners[:1], strict=True))
 
 
-def held(density, centre, radius, *, outside=False):
+def people_in_disc(density, centre, radius, *, outside=False):
     """People in the disc, from below; from above where `outside`."""
     half = [(nodes[1] - nodes[0]) / 2 for nodes in density.axes]
     disc, total = polygon(centre, radius, outside=outside), 0.0
@@ -133,7 +133,7 @@ def test_the_stored_level_has_the_people_and_no_steep_step(seed):
     steep = np.abs(radii.ravel()[:, None] - radii.ravel()) - apart
     assert steep.max() <= CLOSURE
     for place in ((0, 0), (3, 5), (11, 2)):
-        inside = held(density, (density.x[place[0]], density.y[place[1]]), radii[place], outside=True)
+        inside = people_in_disc(density, (density.x[place[0]], density.y[place[1]]), radii[place], outside=True)
         assert inside >= 500 or radii[place] == 3.0
 
 
@@ -165,7 +165,7 @@ def test_between_nodes_the_disc_and_a_diagonal_hold_the_people():
     ends = [(nodes[0], nodes[-1]) for nodes in density.axes]
     for point in np.column_stack([rng.uniform(*end, 6) for end in ends]):
         radius = NATS / float(level.at(point[None])[0])
-        assert radius >= 3.0 * (1 - CLOSURE) or held(density, point, radius + 0.5 * math.sqrt(2)) >= 500
+        assert radius >= 3.0 * (1 - CLOSURE) or people_in_disc(density, point, radius + 0.5 * math.sqrt(2)) >= 500
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_bad_figures_are_named(changed, field):
         {"z": np.arange(2.0), "values": np.ones((12, 10, 2))},
     ],
 )
-def test_rasters_that_hold_no_people_per_square(changed):
+def test_rasters_not_of_people_per_square_are_refused(changed):
     with pytest.raises(InputError) as caught:
         elastic_level(replace(town(), **changed), **ASKED)
     assert caught.value.field == "density"

@@ -29,7 +29,7 @@ OUTER = [[2.33, 48.85], [2.35, 48.845], [2.37, 48.855], [2.36, 48.87], [2.34, 48
 HOLE = [[2.345, 48.855], [2.355, 48.855], [2.35, 48.862], [2.345, 48.855]]
 
 
-def written(folder, geometry, name="area.geojson"):
+def write_geometry(folder, geometry, name="area.geojson"):
     path = folder / name
     path.write_text(json.dumps(geometry), encoding="utf-8")
     return path
@@ -75,7 +75,7 @@ def test_plane_lengthens_by_at_most_the_bound(latitude, longitude, radius):
     ratio = distance[resolved] / ground[resolved] - 1
     assert ratio.min() >= -GEODESY
     assert ratio.max() <= plane.excess(radius / 1000) + GEODESY
-    assert ratio.max() >= 0.9 * plane.excess(radius / 1000) - GEODESY  # and the bound is no exaggeration
+    assert ratio.max() >= 0.9 * plane.excess(radius / 1000) - GEODESY  # and the bound is nearly attained
 
 
 @pytest.mark.parametrize("radius", [1.0, 1e4, 4.9e5])
@@ -132,8 +132,8 @@ def test_levels_that_vary_are_divided_as_well():
 @pytest.mark.parametrize("forbidden", [False, True])
 def test_cells_are_those_whose_centres_a_ray_cast_finds_inside(tmp_path, forbidden):
     """Second routes: even-odd crossings of a ray in degrees, and the direct geodesic problem for the centres."""
-    area = read_area(written(tmp_path, polygon(OUTER) if forbidden else polygon(OUTER, HOLE)))
-    left_out = read_area(written(tmp_path, polygon(HOLE), "water.geojson")) if forbidden else None
+    area = read_area(write_geometry(tmp_path, polygon(OUTER) if forbidden else polygon(OUTER, HOLE)))
+    left_out = read_area(write_geometry(tmp_path, polygon(HOLE), "water.geojson")) if forbidden else None
     domain = area.grid(cell=100.0, forbidden=left_out)
     (wide, high), (x, y) = domain.shape, domain.origin
     centres = [(x + 100 * (i + 0.5), y + 100 * (j + 0.5)) for i in range(wide) for j in range(high)]
@@ -181,7 +181,7 @@ def test_the_antimeridian_is_no_border(tmp_path, given):
     across = (
         Area.box(west=179.9, south=-17.0, east=-179.8, north=-16.9)
         if given == "box"
-        else read_area(written(tmp_path, shapes[given]))
+        else read_area(write_geometry(tmp_path, shapes[given]))
     )
     found = across.grid(cell=3.0, unit="km")
     there = Area.box(west=9.9, south=-17.0, east=10.2, north=-16.9).grid(cell=3.0, unit="km")
@@ -202,8 +202,8 @@ def test_collections_hold_the_union(tmp_path, wrap):
         "FeatureCollection": {"type": wrap, "features": [feature, feature, {"type": "Feature", "geometry": None}]},
         "GeometryCollection": {"type": wrap, "geometries": [geometry, geometry]},
     }
-    plain = read_area(written(tmp_path, geometry)).grid(cell=200.0)
-    assert np.array_equal(read_area(written(tmp_path, shapes[wrap])).grid(cell=200.0).points, plain.points)
+    plain = read_area(write_geometry(tmp_path, geometry)).grid(cell=200.0)
+    assert np.array_equal(read_area(write_geometry(tmp_path, shapes[wrap])).grid(cell=200.0).points, plain.points)
 
 
 @pytest.mark.parametrize(
@@ -228,21 +228,21 @@ def test_collections_hold_the_union(tmp_path, wrap):
         ),
     ],
 )
-def test_areas_that_are_none_are_refused(tmp_path, geometry, error, message):
+def test_invalid_areas_are_refused(tmp_path, geometry, error, message):
     with pytest.raises(error, match=message) as caught:
-        read_area(written(tmp_path, geometry))
+        read_area(write_geometry(tmp_path, geometry))
     assert caught.value.field == "area"
 
 
 @pytest.mark.parametrize("box", [(2, 48, 2, 49), (2, 49, 3, 48), (2, 48, 3, math.nan), (-100, 0, 100, 1)])
-def test_boxes_that_are_none_are_refused(box):
+def test_invalid_boxes_are_refused(box):
     west, south, east, north = box
     with pytest.raises(InputError):
         Area.box(west=west, south=south, east=east, north=north)
 
 
 @pytest.mark.parametrize(("cell", "field"), [(0.0, "cell"), (-1.0, "cell"), (math.nan, "cell"), (5000.0, "cell")])
-def test_cells_that_do_not_fit_are_refused(cell, field):
+def test_oversized_cells_are_refused(cell, field):
     with pytest.raises(InputError) as caught:
         Area.box(west=2.33, south=48.85, east=2.37, north=48.87).grid(cell=cell)
     assert caught.value.field == field
@@ -281,7 +281,7 @@ def test_areas_beyond_the_bound_are_refused():
         (lambda: area_of([]), "area"),
     ],
 )
-def test_what_has_no_meaning_is_refused(made, field):
+def test_meaningless_arguments_are_refused(made, field):
     with pytest.raises(InputError) as caught:
         made()
     assert caught.value.field == field

@@ -82,7 +82,7 @@ def test_a_level_in_every_form(run):
         assert again[name] == (pytest.approx(value, rel=FLOAT) if isinstance(value, float | dict) else value), name
 
 
-def test_the_command_prints_what_the_document_says(run):
+def test_command_prints_the_document(run):
     code, out, err = run("--within", 200, "--unit", "m", "--factor", 2, "--reports", 3, "--interest", 300)
     words = " ".join(out.split())
     assert (code, err) == (0, "")

@@ -1,4 +1,4 @@
-"""People from weighted points: where they are put, that nobody is lost, and files that are none."""
+"""People from weighted points: their cells, their number, and invalid files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def valley(cells=(16, 12), cell=500.0, unit="m", **given):
     return Domain.grid(cells, cell=cell, unit=unit, origin=low, plane=plane, **given)
 
 
-def written(folder, points, people, name="people.csv"):
+def write_people(folder, points, people, name="people.csv"):
     """A file of points (k, 2) in m east and north of the centre, by the direct geodesic problem."""
     lines = [HEADER]
     for number, ((east, north), count) in enumerate(zip(points, people, strict=True)):
@@ -73,7 +73,7 @@ def nodes_of(raster):
 def test_everybody_lives_in_the_cells_nearest_to_their_point(tmp_path, name, reach):
     points, people = villages()
     points[7] = points[8] + 3.0  # two in one cell
-    found = read_people(written(tmp_path, points, people, name), valley(), reach=reach)
+    found = read_people(write_people(tmp_path, points, people, name), valley(), reach=reach)
     expected = by_hand(points, people, nodes_of(found.density), 500.0, reach=reach or 8000.0)
     assert found.density.values.ravel() == pytest.approx(expected, rel=1e-12)
     assert found.density.values.sum() * 500.0**2 == pytest.approx(people.sum(), rel=KEPT)
@@ -82,9 +82,9 @@ def test_everybody_lives_in_the_cells_nearest_to_their_point(tmp_path, name, rea
     assert found.density.value_unit == "people per m^2"
 
 
-def test_the_lattice_is_that_of_the_domain_and_goes_on(tmp_path):
+def test_lattice_extends_that_of_the_domain(tmp_path):
     points, people = villages(half=(6000, 5000))
-    file, domain = written(tmp_path, points, people), valley()
+    file, domain = write_people(tmp_path, points, people), valley()
     near, far = read_people(file, domain), read_people(file, domain, margin=2300.0)
     assert far.density.values.shape == (16 + 10, 12 + 10)
     assert np.array_equal(domain.points, nodes_of(near.density))
@@ -95,7 +95,7 @@ def test_the_lattice_is_that_of_the_domain_and_goes_on(tmp_path):
 
 
 def test_units_change_nothing_but_the_figures(tmp_path):
-    file = written(tmp_path, *villages())
+    file = write_people(tmp_path, *villages())
     metres, kilometres = read_people(file, valley()), read_people(file, valley(cell=0.5, unit="km"))
     assert kilometres.density.values == pytest.approx(1e6 * metres.density.values, rel=1e-12)
 
@@ -108,7 +108,7 @@ def test_nobody_lives_in_the_water_and_nobody_drowns(tmp_path):
     ring = [[east[0], north[0]], [east[1], north[0]], [east[1], north[1]], [east[0], north[1]], [east[0], north[0]]]
     lake = tmp_path / "lake.geojson"
     lake.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}), encoding="utf-8")
-    found = read_people(written(tmp_path, points, people), valley(), water=read_area(lake))
+    found = read_people(write_people(tmp_path, points, people), valley(), water=read_area(lake))
     nodes = nodes_of(found.density)
     dry = nodes[:, 0] > -1100.0
     expected = by_hand(points, people, nodes, 500.0, dry=dry)
@@ -139,7 +139,7 @@ def test_the_shipped_points_are_all_there():
         ("1,5,5120000,800000", ("degrees", "metres")),
     ],
 )
-def test_lines_that_say_nothing_of_people(tmp_path, line, words):
+def test_invalid_lines_of_people_are_refused(tmp_path, line, words):
     path = tmp_path / "people.csv"
     path.write_text(f"{HEADER}0,10,46.2,7.4\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -159,7 +159,7 @@ def test_lines_that_say_nothing_of_people(tmp_path, line, words):
         ("", FileFormatError),
     ],
 )
-def test_files_that_hold_no_people(tmp_path, text, error):
+def test_files_without_people_are_refused(tmp_path, text, error):
     path = tmp_path / "people.csv"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(error) as caught:
@@ -169,20 +169,20 @@ def test_files_that_hold_no_people(tmp_path, text, error):
 
 def test_exchanged_degrees_differ_from_far_points(tmp_path):
     points, people = villages()
-    right = written(tmp_path, points, people).read_text()
+    right = write_people(tmp_path, points, people).read_text()
     swapped = tmp_path / "swapped.csv"
     swapped.write_text(right.replace("Latitude,LONGITUDE", "LONGITUDE,Latitude"), encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read_people(swapped, valley())
     assert caught.value.remedy == "exchange latitude and longitude"
-    elsewhere = written(tmp_path, points + 90_000.0, people, "far.csv")
+    elsewhere = write_people(tmp_path, points + 90_000.0, people, "far.csv")
     with pytest.raises(InputError) as caught:
         read_people(elsewhere, valley())
     assert "exchange" not in caught.value.remedy
 
 
 def test_damaged_and_missing_files(tmp_path):
-    whole = written(tmp_path, *villages(), "people.csv.gz").read_bytes()
+    whole = write_people(tmp_path, *villages(), "people.csv.gz").read_bytes()
     cut = tmp_path / "cut.csv.gz"
     cut.write_bytes(whole[: len(whole) // 2])
     for path in (cut, tmp_path / "nowhere.csv"):
@@ -209,5 +209,5 @@ def test_cells_too_fine_for_memory_are_refused_early(tmp_path, monkeypatch):
 )
 def test_other_arguments(tmp_path, domain, given, field):
     with pytest.raises(InputError) as caught:
-        read_people(written(tmp_path, *villages()), domain or valley(), **given)
+        read_people(write_people(tmp_path, *villages()), domain or valley(), **given)
     assert caught.value.field == field

@@ -245,7 +245,7 @@ def test_metres_of_web_maps_are_refused_and_true_metres_read(tmp_path, crs):
 
 
 def test_web_maps_and_unnamed_degrees_are_read_where_they_lie(tmp_path):
-    """What `md.read.raster` refuses, `raster_on` projects: the same values as by hand."""
+    """`raster_on` projects files that `md.read.raster` refuses: the same values as by hand."""
     domain = Area.box(west=AREA[0], south=AREA[1], east=AREA[2], north=AREA[3]).grid(cell=150.0)
     values = sketch((60, 60))
     x, y = pyproj.Transformer.from_crs("EPSG:4326", "EPSG:3857", always_xy=True).transform(2.345, 48.86)

@@ -1,4 +1,4 @@
-"""The audit of rules that devices round by: figures by other routes, vectors, and what the command says."""
+"""The audit of rules that devices round by: figures by other routes, vectors, and the output of the command."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def log_mass(x, cell, grid=2000.0, deviation=500.0):
     return log_ndtr(high) + np.log1p(-np.exp(log_ndtr(low) - log_ndtr(high)))
 
 
-def searched(distance):
+def search_lattice(distance):
     """Largest |ln p(k|x) - ln p(k|x+d)| over a lattice of positions of a cell: by cells, by probability, variation."""
     x = np.arange(-1000.0, 1000.5)
     cells = np.arange(-8, 9)
@@ -43,7 +43,7 @@ def searched(distance):
 def test_nats_by_search_over_positions_and_reports(distance):
     """Second route: all positions of a lattice, all reports, in doubles."""
     row = next(row for row in audit_rule("android-coarse")["distances"] if row["distance"] == distance)
-    away, likely, variation = searched(distance)
+    away, likely, variation = search_lattice(distance)
     for name, held in row["cells"].items():
         assert held["nats"] == pytest.approx(away[name], rel=DOUBLES)
     for name, held in row["probabilities"].items():
@@ -148,7 +148,7 @@ def test_probabilities_of_a_vector_add_up():
     assert sum(float(v["probability"]) for v in held) == pytest.approx(float(ndtr(5.5) - ndtr(-6.5)), rel=1e-12)
 
 
-def test_the_command_says_it(run, run_json):
+def test_command_prints_the_audit(run, run_json):
     code, said = run_json("audit", "android-coarse")
     assert (code, said["effective_epsilon"]) == (0, None)
     assert said["vectors"] == vectors("android-coarse")
@@ -172,7 +172,7 @@ def test_the_command_says_it(run, run_json):
         (["webkit-grid", "-o", "x.nc"], "output"),
     ],
 )
-def test_rules_that_are_none(run_json, tmp_path, monkeypatch, words, field):
+def test_invalid_rules_are_refused(run_json, tmp_path, monkeypatch, words, field):
     monkeypatch.chdir(tmp_path)
     code, said = run_json("audit", *words)
     assert (code, said["error"]["field"]) == (2, field)

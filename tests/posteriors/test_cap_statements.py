@@ -1,4 +1,4 @@
-"""The table of docs/reference/cap-statements.md: what outputs say of limits on discs, and the code that proves it."""
+"""The table of docs/reference/cap-statements.md: sentences on limits on discs, and the code that proves it."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ LIMITS = [
 
 
 @cache
-def said() -> str:
-    """What is said of limits of all kinds, of audits, of a bound and of a limit that nothing keeps."""
+def all_statements() -> str:
+    """Sentences on limits of all kinds, audits, a bound and an infeasible limit."""
     problem, parts = limit_program().problem, []
     for limit in LIMITS:
         parameters = Constrained(problem, constraints=[limit]).parameters()
@@ -60,11 +60,11 @@ def said() -> str:
 def test_statements_of_the_table_name_existing_code() -> None:
     assert len(ROWS) > 10
     for words, module, name in ROWS:
-        assert words in said() or words == NOISE, words
+        assert words in all_statements() or words == NOISE, words
         assert callable(reduce(getattr, name.split("."), import_module(module)))
 
 
 def test_every_sentence_about_limits_is_in_the_table() -> None:
-    for sentence in re.split(r"(?<=\.) (?=[A-Z])", said()):
+    for sentence in re.split(r"(?<=\.) (?=[A-Z])", all_statements()):
         if sentence != "A second report adds to that.":
             assert any(words in sentence for words, _, _ in ROWS), sentence

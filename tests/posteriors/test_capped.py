@@ -32,7 +32,7 @@ def town() -> md.programs.Constrained:
 
 
 @pytest.mark.study
-def test_a_town_beside_few_homes_is_solved_to_its_gap() -> None:
+def test_town_near_few_homes_is_solved_to_its_gap() -> None:
     """Its bound is checked from the multipliers. Rows of the homes are 10^-5 of those of the town."""
     mechanism = md.solve(town(), gap=1e-3)
     assert mechanism.attrs["stopped"] == "gap"
@@ -52,11 +52,11 @@ def test_a_design_without_time_is_no_worse_than_theory() -> None:
     constant = np.zeros_like(far)
     constant[:, problem.best_constant] = 1
 
-    def kept(table: np.ndarray) -> bool:
+    def satisfies_cap(table: np.ndarray) -> bool:
         joint = caps.persons[:, None] * table
         return bool((caps.sets @ joint <= 0.6 * joint.sum(axis=0)).all())
 
-    shares = [share for share in np.linspace(0, 1, 101) if kept(share * far + (1 - share) / 45)]
+    shares = [share for share in np.linspace(0, 1, 101) if satisfies_cap(share * far + (1 - share) / 45)]
     mixed = max(shares) * far + (1 - max(shares)) / 45
     best = min(problem.constant_loss, float((problem.weighted_loss * mixed).sum()))
     assert mechanism.attrs["objective"] <= best * (1 + 1e-9)

@@ -1,6 +1,6 @@
-"""Limits on discs in files: one unit too many is found by verify and the script, and no mutation is believed.
+"""Limits on discs in files: `verify` and the script find one unit too many, and believe no false mutation.
 
-What is true of a mutant is found in Python integers, with discs about the places and about a lattice of points.
+The truth about a mutant is computed in Python integers, with discs about the places and about a lattice of points.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def test_every_edited_limit_of_a_file_is_judged_by_the_rules(edit: str) -> None:
 
 
 @pytest.mark.obligation("caps")
-def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
+def test_limit_with_position_claim_is_refused() -> None:
     """A limit of nearly everything, which the rows keep: between positions means of rows are drawn, never a row."""
     grid = dict(metric=md.Euclidean(0.5, unit="km"), loss=md.losses.SquaredDistance())
     domain = md.Domain.grid((2, 2), cell=1.5, unit="km")
@@ -111,7 +111,7 @@ def test_a_limit_beside_a_claim_between_positions_is_refused() -> None:
 
 
 @pytest.mark.obligation("figures-recomputed")
-def test_multipliers_are_of_discs_that_there_are() -> None:
+def test_multipliers_name_existing_discs() -> None:
     """A bound of 0, of multipliers that are 0."""
     mass, discs = at_the_limit()[0], len(caps_of(limit_program())[0].limits)
     for disc in (-1, 0, discs - 1, discs):
@@ -141,8 +141,9 @@ def test_multipliers_of_cells_sum_to_those_of_the_disc() -> None:
 
 
 def true_of(cap: dict[str, Any], points: np.ndarray, rows: list[list[int]]) -> bool:
-    """Whether the limit of a table holds, in Python integers, for discs about places and points of a lattice, or for
-    all sets of as many squares as are no larger.
+    """True if the limit of a table holds, in Python integers, for discs about places and points of a lattice.
+
+    By area, for all sets of squares that are together no larger.
     """
     people, radius = cap["people"], float(cap["radius"])
     over, under = cap.get("share") or cap["factor"]
@@ -162,7 +163,7 @@ def true_of(cap: dict[str, Any], points: np.ndarray, rows: list[list[int]]) -> b
     return True
 
 
-def changed(limit: dict[str, Any], random: Random, *, words: bool) -> None:
+def change_limit(limit: dict[str, Any], random: Random, *, words: bool) -> None:
     """One field of a limit changed at random; words, whether shares are texts."""
     field = random.choice(["people", "people", "share", "share", "radius", "centres", "size", "gone"])
     if "people" not in limit:
@@ -199,7 +200,7 @@ def test_no_mutation_of_a_table_is_believed_by_the_script(tmp_path, many: int, c
         for _ in range(random.choice((1, 1, 2))):
             limits = table["claim"]["caps"]
             if limits:
-                changed(limits[0], random, words=False)
+                change_limit(limits[0], random, words=False)
         if random.random() < 0.2:
             u, v = random.sample(range(16), 2)
             table["mass"][u], table["mass"][v] = table["mass"][v], table["mass"][u]
@@ -227,7 +228,7 @@ def test_no_mutation_of_a_file_is_believed_by_verify(many: int, centres: str) ->
         random, mutant = Random(number), mechanism.copy(deep=True)
         parameters = json.loads(mutant.attrs["parameters"])
         for _ in range(random.choice((1, 1, 2))):
-            changed(parameters["constraints"][0], random, words=True)
+            change_limit(parameters["constraints"][0], random, words=True)
         mutant.attrs["parameters"] = json.dumps(parameters)
         if random.random() < 0.2:
             mutant["cap_disc"].values[random.randrange(len(mutant["cap_disc"]))] = random.choice((-1, 0, 5, 2**40))

@@ -1,8 +1,7 @@
-"""Mutated limits on discs before the stand-alone script, the page and the client: what one believes and states is true.
+"""Mutated limits on discs before the stand-alone script, the page and the client: their statements are true.
 
 Statements are read from the words (tests/fixtures/limit_sentences.py) and recomputed in fractions of the mutant's
-integers.
-tests/verification/test_mutations.py does the same with every part of a file before `verify`.
+integers. In tests/verification/test_mutations.py every part of a file is mutated before `verify`.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class Counts:
         self.wrong: list[str] = []
 
     def count(self, name: str, words: str | None, false: Any) -> None:
-        """words, what was said of a mutant, None where it was refused; false(words), what is not true of it."""
+        """Count a mutant by its words, None if it was refused; false(words) yields their false statements."""
         reasons = [] if words is None else list(false(words))
         self.ends["refused" if words is None else "false" if reasons else "true"] += 1
         self.wrong += [f"{name}: {reasons[:2]}"] * bool(reasons)
@@ -89,7 +88,7 @@ class Counts:
 
 
 def mutated_table(table: dict[str, Any], random: Random) -> list[str]:
-    """Change the limits of an exported table, its header, or its rows; what was done."""
+    """Change the limits of an exported table, its header, or its rows; return the changes."""
     done = []
     for _ in range(random.choice((1, 1, 1, 2))):
         way = random.choice(("limit", "limit", "limit", "header", "rows", "claim"))
@@ -113,8 +112,8 @@ def mutated_table(table: dict[str, Any], random: Random) -> list[str]:
     return done
 
 
-def said_by_script(path: Path, capsys: pytest.CaptureFixture[str]) -> str | None:
-    """What the script prints of a table that it believes."""
+def words_of_script(path: Path, capsys: pytest.CaptureFixture[str]) -> str | None:
+    """The output of the script for a table that it believes, else None."""
     code = verify_table.main([str(path)])
     words = capsys.readouterr().out
     return words if code == 0 else None
@@ -123,10 +122,10 @@ def said_by_script(path: Path, capsys: pytest.CaptureFixture[str]) -> str | None
 @MANY
 @KINDS
 @pytest.mark.parametrize("suffix", few_by_default([".json", ".csv"], ".json"))
-def test_script_states_what_is_true_of_mutants(
+def test_script_statements_on_mutants_are_true(
     kind: str, suffix: str, many: int, tmp_path: Path, capsys, record_property
 ) -> None:
-    """Of a CSV table what stands beside it is changed, and its rows are those of the file."""
+    """The description of a CSV table is changed, and its rows are those of the file."""
     path = md.export(honest_file(kind), tmp_path / f"t{suffix}")
     beside = path if suffix == ".json" else metadata_of(path)
     genuine = json.loads(beside.read_text("ascii"))
@@ -138,18 +137,18 @@ def test_script_states_what_is_true_of_mutants(
         done = mutated_table(table, Random(f"{kind} {number}"))
         if suffix == ".csv":
             table["mass"] = own["mass"]
-        beside.write_bytes(_sealed({k: v for k, v in table.items() if suffix == ".json" or k != "mass"}))
-        counts.count(f"{number} {done}", said_by_script(path, capsys), lambda words, t=table: false_of(words, t, own))
+        beside.write_bytes(_seal({k: v for k, v in table.items() if suffix == ".json" or k != "mass"}))
+        counts.count(f"{number} {done}", words_of_script(path, capsys), lambda words, t=table: false_of(words, t, own))
     counts.check(record_property)
 
 
-def _sealed(table: dict[str, Any]) -> bytes:
+def _seal(table: dict[str, Any]) -> bytes:
     body = json.dumps({name: value for name, value in table.items() if name != "content_sha256"})
     return reseal_json((body[:-1] + ',\n"content_sha256": "0"}\n').encode())
 
 
 def false_of(words: str, table: dict[str, Any], own: dict[str, Any]) -> Any:
-    """What is not true of the words about an exported table."""
+    """False statements in the words about an exported table."""
     points = tuple(map(tuple, table.get("secret_points", own["secret_points"])))
     mass = [list(map(int, row.split(" "))) for row in table["mass"]]
     limits = table["claim"].get("caps", [])
@@ -160,7 +159,7 @@ def false_of(words: str, table: dict[str, Any], own: dict[str, Any]) -> Any:
 
 
 def mutated_page(contents: dict[str, Any], mass: np.ndarray, random: Random) -> list[str]:
-    """Change the limits of a page, its attributes and figures, or masses in place; what was done."""
+    """Change the limits of a page, its attributes and figures, or masses in place; return the changes."""
     done = []
     for _ in range(random.choice((1, 1, 1, 2))):
         way = random.choice(("limit", "limit", "limit", "attribute", "rows", "figure", "constraints"))
@@ -192,7 +191,7 @@ def mutated_page(contents: dict[str, Any], mass: np.ndarray, random: Random) -> 
 @pytest.mark.skipif(NODE is None, reason="no node to run the page's program in")
 @MANY
 @KINDS
-def test_page_states_what_is_true_of_mutants(kind: str, many: int, tmp_path: Path, record_property) -> None:
+def test_page_statements_on_mutants_are_true(kind: str, many: int, tmp_path: Path, record_property) -> None:
     mechanism = honest_file(kind)
     honest = Texts.in_page(page_of(mechanism))
     genuine, start = json.loads(honest.contents), json.loads(honest.contents)["arrays"]["mass"]["start"]
@@ -216,7 +215,7 @@ def test_page_states_what_is_true_of_mutants(kind: str, many: int, tmp_path: Pat
 
 
 def false_of_page(words: str, contents: dict[str, Any], points: Any, mass: np.ndarray, loss: float | None) -> Any:
-    """What is not true of the words of a page: of its limits, and of the error at true positions."""
+    """False statements in the words of a page: on its limits, and on the error at true positions."""
     attrs = contents["attrs"]
     limits = json.loads(attrs["parameters"]).get("constraints", []) if attrs["program"] == "constrained" else []
     people = [limit["people"] for limit in limits if str(limit["constraint"]).startswith("posterior")]
@@ -229,7 +228,7 @@ def false_of_page(words: str, contents: dict[str, Any], points: Any, mass: np.nd
 
 @MANY
 @KINDS
-def test_client_states_what_is_true_of_mutants(kind: str, many: int, tmp_path: Path, record_property) -> None:
+def test_client_statements_on_mutants_are_true(kind: str, many: int, tmp_path: Path, record_property) -> None:
     """The client's words are in its README; a folder is there if and only if `verify` certifies the file."""
     mechanism, counts = honest_file(kind), Counts()
     points = tuple(zip(*(mechanism[f"secret_{axis}"].values.tolist() for axis in "xy"), strict=True))
@@ -237,7 +236,7 @@ def test_client_states_what_is_true_of_mutants(kind: str, many: int, tmp_path: P
     for number in range(many):
         parameters = json.loads(mechanism.attrs["parameters"])
         done = change(parameters["constraints"][0], Random(f"{kind} {number}"), exported=False)
-        words = said_by_client(rewritten(mechanism, parameters=json.dumps(parameters)), tmp_path / "client")
+        words = words_of_client(rewritten(mechanism, parameters=json.dumps(parameters)), tmp_path / "client")
         people = [limit.get("people") for limit in parameters["constraints"]]
         counts.count(
             f"{number} {done}",
@@ -247,8 +246,8 @@ def test_client_states_what_is_true_of_mutants(kind: str, many: int, tmp_path: P
     counts.check(record_property)
 
 
-def said_by_client(mechanism: xr.Dataset, folder: Path) -> str | None:
-    """What the README of a client says; None where nothing was packed."""
+def words_of_client(mechanism: xr.Dataset, folder: Path) -> str | None:
+    """The text of the README of a client, None if nothing was packed."""
     try:
         client = md.web.write_client(mechanism, folder, overwrite=True)
     except MechdesignError:

@@ -53,7 +53,7 @@ def test_rounded_counts_are_within_their_spread_and_never_0(people: int) -> None
 @pytest.mark.parametrize(
     "people", [[1e-12, 1.0], [np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0], [-0.5, 1.0], ["1", "2"], [1j, 1.0]]
 )
-def test_counts_that_no_persons_stand_for_are_refused(people: list[Any]) -> None:
+def test_counts_too_small_for_persons_are_refused(people: list[Any]) -> None:
     with pytest.raises(InputError, match="people"):
         whole_persons(np.array(people), 2)
 

@@ -57,15 +57,15 @@ def town(side: int) -> NDArray[np.int64]:
     return np.rint(1000 * np.exp(-2 * (x + y))).astype(np.int64).ravel()
 
 
-def capped(side: int, doublings: float, people: NDArray[np.int64], *limits: DiscConstraint) -> Constrained:
+def capped_program(side: int, doublings: float, people: NDArray[np.int64], *limits: DiscConstraint) -> Constrained:
     return Constrained(problem_at(side, doublings, people.reshape(-1, side * side)[0]), constraints=limits)
 
 
 @cache
-def designed() -> tuple[Constrained, xr.Dataset]:
+def town_mechanism() -> tuple[Constrained, xr.Dataset]:
     """A cap in a town of 5 x 5 cells, and its mechanism to a gap of 1e-5."""
     people = town(5)
-    program = capped(5, 2, people, PosteriorCap(radius=RADIUS, share="7/10", people=people))
+    program = capped_program(5, 2, people, PosteriorCap(radius=RADIUS, share="7/10", people=people))
     return program, md.solve(program, gap=1e-5)
 
 
@@ -76,8 +76,8 @@ def test_share_below_that_of_a_disc_is_refused() -> None:
     share = Fraction(int(densest), int(people.sum()))
     below, above = Fraction(math.floor(share * 999), 999), Fraction(math.ceil(share * 999), 999)
     with pytest.raises(InfeasibleError, match=r"about \(585, 585\) contains .* before any report"):
-        md.solve(capped(4, 1, people, PosteriorCap(radius=RADIUS, share=below, people=people)))
-    kept = capped(4, 1, people, PosteriorCap(radius=RADIUS, share=above, people=people))
+        md.solve(capped_program(4, 1, people, PosteriorCap(radius=RADIUS, share=below, people=people)))
+    kept = capped_program(4, 1, people, PosteriorCap(radius=RADIUS, share=above, people=people))
     mechanism = md.solve(kept, gap=1e-3)
     assert md.verify(mechanism).certified
     assert posterior_shares(mechanism["mass"].values, caps_of(kept)[0]).max() <= float(above) * (1 + REORDERED)
@@ -105,7 +105,7 @@ def test_the_optimum_is_that_of_the_statement_with_all_rows(
     people: NDArray[np.int64], limit: DiscConstraint, tolerance: float
 ) -> None:
     """By lazy rows and interior points, and by HiGHS on cvxpy's statement, by area as sums of the largest entries."""
-    program = capped(math.isqrt(len(people)), 2, people, limit)
+    program = capped_program(math.isqrt(len(people)), 2, people, limit)
     mechanism = md.solve(program, gap=1e-7)
     assert md.verify(mechanism).lower_bound_checked
     stated = program.statement().solve(solver="HIGHS")
@@ -115,7 +115,7 @@ def test_the_optimum_is_that_of_the_statement_with_all_rows(
 
 def test_no_disc_anywhere_has_more_of_the_posterior_than_the_cap() -> None:
     """Against discs about 600 places and the cells, by distances alone."""
-    program, mechanism = designed()
+    program, mechanism = town_mechanism()
     domain, people = program.problem.domain, town(5)
     centres = np.concatenate([np.random.default_rng(0).uniform(-CELL, 6 * CELL, (600, 2)), domain.points])
     inside = np.linalg.norm(domain.points[None] - centres[:, None], axis=2) <= RADIUS
@@ -130,7 +130,7 @@ def test_no_disc_anywhere_has_more_of_the_posterior_than_the_cap() -> None:
 def test_area_cap_bounds_posterior_of_cells() -> None:
     """Against all 84 sets of six of nine cells; two counts of people."""
     people = np.stack([town(3), town(3)[::-1]])
-    program = capped(3, 2, people, PosteriorCap(radius=RADIUS, share="11/12", people=people, centres="area"))
+    program = capped_program(3, 2, people, PosteriorCap(radius=RADIUS, share="11/12", people=people, centres="area"))
     mechanism = md.solve(program, gap=1e-4)
     assert md.verify(mechanism).lower_bound_checked
     joint = people[:, :, None] * table_of(mechanism)
@@ -144,7 +144,7 @@ def test_area_cap_bounds_posterior_of_cells() -> None:
 
 def test_raised_columns_reach_exactly_the_area_limit() -> None:
     """The least constant, by bisection on exact sums of the largest entries."""
-    program = capped(4, 2, town(4), PosteriorCap(radius=RADIUS, share="3/4", people=town(4), centres="area"))
+    program = capped_program(4, 2, town(4), PosteriorCap(radius=RADIUS, share="3/4", people=town(4), centres="area"))
     caps, table = caps_of(program)[0], np.random.default_rng(5).random((16, 6)) ** 8
     theta = caps.lift_needed(table, 0.0)
     assert (theta > 0).any()
@@ -158,7 +158,7 @@ def test_raised_columns_reach_exactly_the_area_limit() -> None:
 
 
 def test_merged_reports_keep_the_cap_but_two_do_not() -> None:
-    program, mechanism = designed()
+    program, mechanism = town_mechanism()
     caps, table = caps_of(program)[0], table_of(mechanism)
     merged = np.column_stack([table[:, ::2].sum(axis=1), table[:, 1::2] @ np.array([[0.3, 0.7]] * 12)])
     assert posterior_shares(merged, caps).max() <= 0.7
@@ -166,9 +166,9 @@ def test_merged_reports_keep_the_cap_but_two_do_not() -> None:
     assert posterior_shares(twice, caps).max() > 0.75
 
 
-def test_wrong_counts_raise_the_share_as_said() -> None:
+def test_wrong_counts_raise_the_share_as_stated() -> None:
     """By counts doubled inside the fullest disc and halved outside, and by fact 2, all in fractions of the integers."""
-    program, mechanism = designed()
+    program, mechanism = town_mechanism()
     caps, mass, k = caps_of(program)[0], mechanism["mass"].values, Fraction(2)
     report = int(np.argmax(posterior_shares(mass, caps)))
     joint = [Fraction(int(n) * int(a)) for n, a in zip(caps.persons, mass[:, report], strict=True)]
@@ -184,7 +184,7 @@ def test_wrong_counts_raise_the_share_as_said() -> None:
 def test_design_for_several_counts_keeps_each_share() -> None:
     """Counts that are between half and twice those of the file in every cell: each disc doubled, all others halved."""
     people = town(4)
-    program = capped(4, 2, people, PosteriorCap(radius=RADIUS, share="19/20", people=people, wrong_by=2))
+    program = capped_program(4, 2, people, PosteriorCap(radius=RADIUS, share="19/20", people=people, wrong_by=2))
     mass, worst = md.solve(program, gap=1e-3)["mass"].values, Fraction(0)
     for disc in disc_sets(program.problem.domain, RADIUS).toarray() > 0:
         joint = np.where(disc, 4 * people, people).astype(object)[:, None] * mass.astype(object)
@@ -194,7 +194,7 @@ def test_design_for_several_counts_keeps_each_share() -> None:
 
 def test_one_unit_is_found_under_several_priors() -> None:
     people = np.stack([town(4), town(4)[::-1]])
-    program = capped(4, 1, people, PosteriorCap(radius=RADIUS, share="5/6", people=people))
+    program = capped_program(4, 1, people, PosteriorCap(radius=RADIUS, share="5/6", people=people))
     mass = md.solve(program, gap=1e-3)["mass"].values
     assert [caps.breaches(mass) for caps in caps_of(program)] == [0, 0]
     # The column that one person has alone in one disc: at equality by hand, then one unit above.
@@ -259,8 +259,8 @@ def test_cap_with_other_constraints_reaches_optimum(other: Constraint) -> None:
 
 @pytest.mark.parametrize("last", [25, pytest.param(9, marks=pytest.mark.exhaustive)])
 def test_late_cuts_reach_about_the_same_optimum(monkeypatch: pytest.MonkeyPatch, last: int) -> None:
-    """What is done with 301 to 400 cells, and with more, on 25: against the run with all nodes cut from the start."""
-    program, whole = designed()
+    """The routes of 301 to 400 cells, and of more, run on 25: against the run with all nodes cut from the start."""
+    program, whole = town_mechanism()
     options = block_search.LimitOptions(all_cut=9, all_cut_later=last, near_cut=3.0, far_cut=4.0)
     monkeypatch.setattr(block_search, "OPTIONS", options)
     found = md.solve(program, gap=1e-5)
@@ -270,7 +270,7 @@ def test_late_cuts_reach_about_the_same_optimum(monkeypatch: pytest.MonkeyPatch,
     apart = 1 - found.attrs["lower_bound"] / found.attrs["objective"]
     if last == 25:
         assert apart <= 1e-5
-    else:  # profiles beyond the far cuts: what is missing stays
+    else:  # profiles beyond the far cuts: missing cuts are never added
         assert 1e-5 < apart < 0.2
         assert found.attrs["stopped"] == "precision"
 
@@ -296,9 +296,9 @@ def test_bad_limits_are_refused() -> None:
     with pytest.raises(
         InfeasibleError, match=r"6 cells, no larger together than a disc of radius 564 m, contain 68\.71 %"
     ):
-        md.solve(capped(4, 1, people, PosteriorCap(radius=RADIUS, share="2/3", **by_area)))
+        md.solve(capped_program(4, 1, people, PosteriorCap(radius=RADIUS, share="2/3", **by_area)))
     with pytest.raises(InputError, match="a cell is larger than the disc"):
-        md.solve(capped(4, 1, people, PosteriorCap(radius=CELL / 2, share="2/3", **by_area)))
+        md.solve(capped_program(4, 1, people, PosteriorCap(radius=CELL / 2, share="2/3", **by_area)))
     with pytest.raises(InputError, match="areas need cells"):
         cells_of_area(Domain.points_at([[0.0, 0.0], [1.0, 0.0]], unit="m"), RADIUS)
     for radius in (1e9, 1e300):
@@ -308,10 +308,10 @@ def test_bad_limits_are_refused() -> None:
 
 @pytest.mark.study  # the statement with all its rows, of 4 x 4 cells, is solved by another way in every run
 @pytest.mark.parametrize(("share", "doublings"), EVEN)
-def test_even_density_costs_what_was_found_by_another_solver(share: str, doublings: int) -> None:
+def test_even_density_loss_matches_another_solver(share: str, doublings: int) -> None:
     """Errors of a research program that solved whole linear programs by HiGHS, printed to the metre."""
     people = np.full(64, 1000)
-    program = capped(8, doublings, people, PosteriorCap(radius=RADIUS, share=share, people=people))
+    program = capped_program(8, doublings, people, PosteriorCap(radius=RADIUS, share=share, people=people))
     mechanism = md.solve(program, gap=1e-4)
     assert mechanism.attrs["objective"] == pytest.approx(EVEN[share, doublings], rel=NOTED)
     assert mechanism.attrs["lower_bound"] == pytest.approx(EVEN[share, doublings], rel=NOTED)

@@ -1,7 +1,7 @@
 """Known attacks: each succeeds on a mechanism as it is often made, written here, and fails on the certified one.
 
-Privacy of a table is what bounds every attack on one report: a report that is possible from one secret is possible from
-all of them, with likelihoods in the ratio of the claim.
+Privacy of a table bounds every attack on one report. A report that is possible from one secret is possible from all of
+them, with likelihoods in the ratio of the claim.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def test_a_seeded_sampler_is_predicted(monkeypatch):
 
 
 def test_the_mean_of_many_reports_is_the_place():
-    """Attack: average repeated reports. Source: Andrés et al. 2013, section 4.2; composition is what privacy costs."""
+    """Attack: average repeated reports. Source: Andrés et al. 2013, section 4.2; composition is the cost of privacy."""
     users, repeats = 200, (1, 10, 100)
     steps = noise(users * max(repeats), 3).reshape(users, -1, 2)
     error = [np.median(np.hypot(*steps[:, :k].mean(axis=1).T)) for k in repeats]

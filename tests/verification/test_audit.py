@@ -1,4 +1,4 @@
-"""Audits: the true epsilon of tables that others made, by two routes, and the repair of what breaks its claim."""
+"""Audits: the true epsilon of tables of others, by two routes, and the repair of a table that breaks its claim."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_every_row_is_divided_by_its_own_sum():
         (lambda t: t[0], r"must have 3 rows"),
     ],
 )
-def test_what_is_no_table_is_refused_by_row_and_value(change, message):
+def test_invalid_table_names_row_and_value(change, message):
     domain = Domain.grid(3, cell=1.0, unit="km")
     metric = Euclidean(epsilon=1.0, unit="km")
     problem = DesignProblem(domain=domain, metric=metric, prior=priors.uniform(domain), loss=SquaredDistance())
@@ -268,7 +268,7 @@ def test_texts(name, tmp_path):
     assert np.array_equal(read_table(path), TABLE)
 
 
-def test_what_long_form_leaves_out_is_zero(tmp_path):
+def test_missing_lines_of_long_form_are_zero(tmp_path):
     path = tmp_path / "long.csv"
     path.write_text("secret,report,count\n0,0,3\n0,1,1\n1,2,4\n", encoding="utf-8")
     assert read_table(path).tolist() == [[3, 1, 0], [0, 0, 4]]
@@ -342,7 +342,7 @@ def test_bad_files(case, tmp_path):
 
 
 @pytest.mark.parametrize("array", [np.ones(3), np.ones((2, 2, 2)), np.ones((2, 2)) * 1j, np.array([["a"]])])
-def test_arrays_that_are_no_matrix_of_numbers(array, tmp_path):
+def test_arrays_other_than_matrices_are_refused(array, tmp_path):
     np.save(tmp_path / "t.npy", array)
     with pytest.raises(FileFormatError, match="matrix of real numbers"):
         read_table(tmp_path / "t.npy")
@@ -403,7 +403,7 @@ def test_a_level_in_every_form(run, table, metric, words, epsilon):
     assert (code, json.loads(out)) == (0, expected)
 
 
-def test_lengths_are_metres_beside_a_distance_and_a_factor(run_json, table):
+def test_lengths_are_metres_with_distance_and_factor(run_json, table):
     words = ["audit", table, "--metric", "euclidean", "--places", "places.csv"]
     told = run_json(*words, "--within", 2, "--factor", 3)[1]
     assert told == run_json(*words, "--within", 2, "--factor", 3, "--unit", "m")[1]
@@ -422,7 +422,7 @@ def test_lengths_are_metres_beside_a_distance_and_a_factor(run_json, table):
         ("discrete --factor 1", "factor"),
     ],
 )
-def test_levels_that_are_none(run, table, words, field):
+def test_invalid_levels_are_refused(run, table, words, field):
     code, out, _ = run("audit", table, "--metric", *words.split(), "--json")
     assert (code, json.loads(out)["error"]["field"]) == (2, field)
 

@@ -41,22 +41,22 @@ LIFT = md.posteriors.PosteriorLift
 SEVERAL = md.posteriors.PosteriorCap(radius=1.2, share="4/5", people=[list(range(1, 17)), [3] * 16])
 
 
-def limited(limit: md.posteriors.PosteriorCap | md.posteriors.PosteriorLift) -> xr.Dataset:
+def limit_mechanism(limit: md.posteriors.PosteriorCap | md.posteriors.PosteriorLift) -> xr.Dataset:
     """The optimum under one limit on discs of a grid of sixteen cells."""
     problem = md.load_problem("flat", cells=4)
     return md.solve(md.programs.Constrained(problem, constraints=[limit]))
 
 
 KINDS = {
-    "lift": lambda: limited(LIFT(radius=1.2, factor="5/2", people=list(range(1, 17)))),
+    "lift": lambda: limit_mechanism(LIFT(radius=1.2, factor="5/2", people=list(range(1, 17)))),
     "by area": lambda: limit_optimum("area"),
     "about places": lambda: limit_optimum("places"),
-    "two rows of people": lambda: limited(SEVERAL),
+    "two rows of people": lambda: limit_mechanism(SEVERAL),
 }
 
 
-def believed(path: Path) -> bool:
-    """Whether the script finds no fault in an exported table."""
+def is_believed(path: Path) -> bool:
+    """True if the script finds no fault in an exported table."""
     try:
         return verify_table.faults_of(verify_table.read(path)) == []
     except (verify_table.BadInput, verify_table.Refused, *verify_table.BROKEN):
@@ -70,7 +70,7 @@ def rewritten_table(table: dict[str, Any], path: Path) -> Path:
     return path
 
 
-def exported(mechanism: xr.Dataset, folder: Path) -> dict[str, Any]:
+def export_table(mechanism: xr.Dataset, folder: Path) -> dict[str, Any]:
     return json.loads(md.export(mechanism, folder / "genuine.json").read_text("ascii"))
 
 
@@ -82,14 +82,14 @@ def with_limit(mechanism: xr.Dataset, change: Any) -> dict[str, Any]:
 
 
 def test_script_judges_every_edited_limit_by_the_rules(tmp_path: Path) -> None:
-    genuine = exported(seal_masses(at_the_limit()[0]), tmp_path)
+    genuine = export_table(seal_masses(at_the_limit()[0]), tmp_path)
     for name, (change, expected) in TABLES.items():
         table = deepcopy(genuine)
         change(table["claim"]["caps"][0])
-        assert believed(rewritten_table(table, tmp_path / "t.json")) == expected, name
+        assert is_believed(rewritten_table(table, tmp_path / "t.json")) == expected, name
 
 
-def test_script_judges_edited_limits_beside_a_csv_table(tmp_path: Path) -> None:
+def test_script_checks_edited_limits_of_a_csv_table(tmp_path: Path) -> None:
     path = md.export(seal_masses(at_the_limit()[0]), tmp_path / "t.csv")
     beside = tmp_path / "t.csv-metadata.json"
     genuine = json.loads(beside.read_text("ascii"))
@@ -98,7 +98,7 @@ def test_script_judges_edited_limits_beside_a_csv_table(tmp_path: Path) -> None:
         table = deepcopy(genuine)
         change(table["claim"]["caps"][0])
         rewritten_table(table, beside)
-        assert believed(path) == expected, name
+        assert is_believed(path) == expected, name
 
 
 @pytest.mark.skipif(NODE is None, reason="no node to run the page's program in")
@@ -106,20 +106,20 @@ def test_page_judges_every_edited_limit_by_the_rules(tmp_path: Path) -> None:
     file = seal_masses(at_the_limit()[0])
     texts = Texts.in_page(page_of(file))
     edits = {name: with_limit(file, change) for name, (change, _) in FILES.items()}
-    pages = [edited(texts, parameters) for parameters in edits.values()]
+    pages = [edit_page(texts, parameters) for parameters in edits.values()]
     outcomes = dict(zip(edits, proved_in_node(tmp_path, pages), strict=True))
     judged = {name: outcome["faults"] == [] for name, outcome in outcomes.items()}
     assert judged == {name: expected for name, (_, expected) in FILES.items()}
 
 
-def edited(texts: Texts, parameters: dict[str, Any]) -> Texts:
+def edit_page(texts: Texts, parameters: dict[str, Any]) -> Texts:
     """A page whose file has these parameters."""
     contents = json.loads(texts.contents)
     contents["attrs"]["parameters"] = json.dumps(parameters)
     return Texts.of(json.dumps(contents), texts.arrays)
 
 
-def test_client_packs_what_the_rules_allow(tmp_path: Path) -> None:
+def test_client_packs_only_valid_limits(tmp_path: Path) -> None:
     """The client states a limit by the sentences of Python alone, and packs what `verify` certifies."""
     file = seal_masses(at_the_limit()[0])
     for number, (name, (change, expected)) in enumerate(FILES.items()):
@@ -134,21 +134,21 @@ def test_client_packs_what_the_rules_allow(tmp_path: Path) -> None:
 def test_limits_of_every_kind_are_refused_if_they_break_a_rule(kind: str, tmp_path: Path) -> None:
     """Of lifts, by area, about places and of two rows: in the script and the page, and the genuine one is believed."""
     file = KINDS[kind]()
-    genuine, texts, pages = exported(file, tmp_path), Texts.in_page(page_of(file)), []
-    assert believed(tmp_path / "genuine.json")
+    genuine, texts, pages = export_table(file, tmp_path), Texts.in_page(page_of(file)), []
+    assert is_believed(tmp_path / "genuine.json")
     for name in FORMS:
         if kind == "lift" and "share" in name:  # which it has none of
             continue
         change, table = BOTH[name][0], deepcopy(genuine)
         change(table["claim"]["caps"][-1])
-        assert not believed(rewritten_table(table, tmp_path / "t.json")), name
-        pages.append(edited(texts, with_limit(file, change)))
+        assert not is_believed(rewritten_table(table, tmp_path / "t.json")), name
+        pages.append(edit_page(texts, with_limit(file, change)))
     for change in LIFTS if kind == "lift" else ():
         table = deepcopy(genuine)
         table["claim"]["caps"][0]["factor"] = change
-        assert not believed(rewritten_table(table, tmp_path / "t.json")), change
+        assert not is_believed(rewritten_table(table, tmp_path / "t.json")), change
         words = "/".join(map(str, change))
-        pages.append(edited(texts, with_limit(file, lambda limit, words=words: limit.update(factor=words))))
+        pages.append(edit_page(texts, with_limit(file, lambda limit, words=words: limit.update(factor=words))))
     if NODE is not None:
         first, *others = proved_in_node(tmp_path, [texts, *pages])
         assert first["faults"] == []
@@ -162,7 +162,7 @@ def test_limits_of_every_kind_are_refused_if_they_break_a_rule(kind: str, tmp_pa
         *(((4, 4), 1.0, math.sqrt(2)), ((6,), 1.0, 1.3), ((4, 4), 1.0, 2.5)),
     ],
 )
-def test_every_reader_lists_what_any_disc_contains(shape: Any, cell: Any, radius: float, tmp_path: Path) -> None:
+def test_every_reader_lists_contents_of_any_disc(shape: Any, cell: Any, radius: float, tmp_path: Path) -> None:
     """A lift is of every set, not of the largest alone: 30,000 discs at random contain none but these."""
     domain = md.Domain.grid(shape, cell)
     listed = {frozenset(map(int, np.flatnonzero(row))) for row in disc_sets(domain, radius, every=True).toarray()}
@@ -193,10 +193,10 @@ def test_lift_holds_for_every_disc() -> None:
     assert Fraction(249, 100) < worst <= Fraction(5, 2)
 
 
-LIFTS = ([1, 1], [1, 2], [0, 1], [5, 0], [65536, 1], [2, 1])  # the last one is broken, the others are none
+LIFTS = ([1, 1], [1, 2], [0, 1], [5, 0], [65536, 1], [2, 1])  # the last one is broken, the others are not discs
 
 
-def test_script_says_what_a_limit_is_about(tmp_path: Path, capsys) -> None:
+def test_script_prints_the_kind_of_a_limit(tmp_path: Path, capsys) -> None:
     """Discs about centres of cells are fewer than discs anywhere: the sentence names them, as Python's does."""
     said = {}
     for centres in ("anywhere", "places", "area"):

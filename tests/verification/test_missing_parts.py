@@ -30,8 +30,8 @@ LEADING = ("positions", "graph, doubled, minimax", "factored, framed")
 LIMITED = {"capped": limit_optimum, "capped by area": lambda: limit_optimum("area")}
 
 
-def checked(mechanism: xr.Dataset) -> Verification | None:
-    """What `verify` certifies; None where it refuses."""
+def certify_or_none(mechanism: xr.Dataset) -> Verification | None:
+    """The verification of a certified mechanism, else None."""
     try:
         found = md.verify(mechanism)
     except MechdesignError:
@@ -39,8 +39,8 @@ def checked(mechanism: xr.Dataset) -> Verification | None:
     return found if found.certified else None
 
 
-def printed(mechanism: xr.Dataset, found: Verification) -> dict[str, Any]:
-    """The figures of a certified file: what was recomputed, and the attributes that outputs repeat."""
+def figures_printed_of(mechanism: xr.Dataset, found: Verification) -> dict[str, Any]:
+    """The figures of a certified file: those recomputed, and the attributes that outputs repeat."""
     figures = {name: getattr(found, name) for name in FIGURES}
     attrs = {name: mechanism.attrs[name] for name in ATTRIBUTES if name in mechanism.attrs}
     if not found.lower_bound_checked:
@@ -61,17 +61,17 @@ def differences(whole: dict[str, Any], left: dict[str, Any]) -> list[str]:
 @pytest.mark.parametrize("kind", few_by_default([*KINDS, *LIMITED], *LEADING, "capped"))
 def test_file_without_one_of_its_parts_is_refused_or_true(kind: str) -> None:
     mechanism = LIMITED[kind]() if kind in LIMITED else honest_file(kind)
-    honest = checked(mechanism)
+    honest = certify_or_none(mechanism)
     assert honest is not None
-    whole, refused = printed(mechanism, honest), 0
+    whole, refused = figures_printed_of(mechanism, honest), 0
     for name in [*mechanism.attrs, *mechanism.variables]:
         part = mechanism.drop_vars(name) if name in mechanism.variables else mechanism.copy()
         part.attrs.pop(name, None)
-        found = checked(rewritten(part) if name != "sha256" else part)
+        found = certify_or_none(rewritten(part) if name != "sha256" else part)
         refused += found is None
         if found is None:
             continue
-        wrong = differences(whole, printed(part, found))
+        wrong = differences(whole, figures_printed_of(part, found))
         if name not in NOT_PRINTED and kind not in LIMITED:  # caps are those of sixteen places, too many for rays
             wrong += untruths(plain(part), found.as_dict())
         assert not wrong, f"without {name}: {wrong}"
@@ -116,5 +116,5 @@ def test_bound_between_cells_is_no_bound_between_positions(kind: str, program: s
     del without.attrs["lower_bound"]
     reasons = md.verify(file).reasons
     assert any(each.startswith(reason) for each in reasons), reasons
-    if program != "positions":  # the bound alone is what is wrong
+    if program != "positions":  # only the bound is wrong
         assert md.verify(rewritten(without)).certified

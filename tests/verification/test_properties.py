@@ -1,4 +1,4 @@
-"""Laws that need no expected figure: what privacy, optima, bounds and files keep, over random problems."""
+"""Laws that need no expected figure, on privacy, optima, bounds and files, over random problems."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def random_problem(seed: int) -> DesignProblem:
     )
 
 
-def certified(problem: DesignProblem, seed: int) -> np.ndarray:
+def certified_masses(problem: DesignProblem, seed: int) -> np.ndarray:
     """Certified integers from a random table, a third of it zeros."""
     random = np.random.default_rng(seed + 1)
     table = random.random(problem.weighted_loss.shape) * (random.random(problem.weighted_loss.shape) > 1 / 3) + 1e-12
@@ -62,7 +62,7 @@ def line(reports: np.ndarray, epsilon: float) -> DesignProblem:
 @FEW
 def test_merging_reports_keeps_the_certificate(seed):
     problem = random_problem(seed)
-    mass = certified(problem, seed)
+    mass = certified_masses(problem, seed)
     groups = np.random.default_rng(seed).integers(0, 3, mass.shape[1])
     merged = np.stack([mass[:, groups == k].sum(axis=1, dtype=np.uint64) for k in np.unique(groups)], axis=1)
     assert are_rows(merged)
@@ -73,7 +73,7 @@ def test_merging_reports_keeps_the_certificate(seed):
 @FEW
 def test_a_mixture_keeps_the_certificate(seed, share):
     problem = random_problem(seed)
-    one, two = certified(problem, seed), certified(problem, seed + 7)
+    one, two = certified_masses(problem, seed), certified_masses(problem, seed + 7)
     mixed = share * one.astype(object) + (64 - share) * two.astype(object)
     for u, v, length in zip(problem.edges.tail, problem.edges.head, problem.edges.length, strict=True):
         assert all(a <= b * np.exp(length) * (1 + 2.0**-40) for a, b in zip(mixed[u], mixed[v], strict=True))
@@ -86,7 +86,7 @@ def test_a_mixture_keeps_the_certificate(seed, share):
 @FEW
 def test_relabelling_keeps_the_certificate(seed):
     problem = random_problem(seed)
-    mass = certified(problem, seed)
+    mass = certified_masses(problem, seed)
     random = np.random.default_rng(seed)
     assert reference_violations(mass[:, random.permutation(mass.shape[1])], problem.edges) == 0
     order = random.permutation(len(mass))
@@ -114,7 +114,7 @@ def test_optimum_falls_with_eps_and_with_more_reports(epsilon, factor, removed):
 @FEW
 def test_any_multipliers_give_a_lower_bound(seed, spread):
     problem = random_problem(seed)
-    mass = certified(problem, seed)
+    mass = certified_masses(problem, seed)
     loss = float((problem.weighted_loss * (mass / ROW_SUM)).sum())
     dual = np.random.default_rng(seed).normal(0, spread, problem.domain.size)
     pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
@@ -126,7 +126,7 @@ def test_any_multipliers_give_a_lower_bound(seed, spread):
 @FEWER
 def test_write_read_verify_is_the_identity(seed, tmp_path_factory):
     problem = random_problem(seed)
-    mechanism = build_dataset(problem, certified(problem, seed), program="repaired")
+    mechanism = build_dataset(problem, certified_masses(problem, seed), program="repaired")
     path = tmp_path_factory.mktemp("files") / "m.nc"
     found = load(save(mechanism, path))
     assert found.identical(mechanism)
@@ -138,7 +138,7 @@ def test_write_read_verify_is_the_identity(seed, tmp_path_factory):
 @FEW
 def test_a_changed_entry_is_refused(seed, entry, bit):
     problem = random_problem(seed)
-    mechanism = build_dataset(problem, certified(problem, seed), program="repaired")
+    mechanism = build_dataset(problem, certified_masses(problem, seed), program="repaired")
     mass = mechanism["mass"].values.copy()
     mass.ravel()[entry % mass.size] ^= np.uint64(1 << bit)
     assert not verify(mechanism.assign(mass=(("secret", "report"), mass))).certified

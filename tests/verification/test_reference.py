@@ -119,8 +119,8 @@ def test_neighbours_around_masks_are_those_of_the_package(stencil: int, shape: t
     assert found == set(zip(tail.tolist(), head.tolist(), strict=True))
 
 
-def printed(mechanism: xr.Dataset) -> dict[str, Any]:
-    """What would be printed of a file that is believed."""
+def figures_printed_of(mechanism: xr.Dataset) -> dict[str, Any]:
+    """The figures that would be printed of a believed file."""
     figures = {name: mechanism.attrs[name] for name in ("claim", "expected_loss", "ratio")}
     figures |= {"position_claim": mechanism.attrs.get("position_claim")}
     bound = {"lower_bound_checked": "dual" in mechanism, "lower_bound_reason": "not asked"}
@@ -159,18 +159,18 @@ def street_shortened() -> xr.Dataset:
     return with_json(honest_file("streets"), "metric", length=[length[0] * (1 - 1e-6), *length[1:]])
 
 
-def meant(kind: str, old: str, new: str, **metric: object) -> xr.Dataset:
+def replace_claim_and_metric(kind: str, old: str, new: str, **metric: object) -> xr.Dataset:
     """Another sentence, with a metric that gives it."""
-    return with_json(said(kind, old, new), "metric", **metric)
+    return with_json(replace_claim(kind, old, new), "metric", **metric)
 
 
 def smaller(kind: str) -> xr.Dataset:
     """A multiplier that is a thousandth smaller, in sentence and metric."""
     times = json.loads(honest_file(kind).attrs["metric"])["multiplier"]
-    return meant(kind, f"{times!r} times", f"{0.999 * times!r} times", multiplier=0.999 * times)
+    return replace_claim_and_metric(kind, f"{times!r} times", f"{0.999 * times!r} times", multiplier=0.999 * times)
 
 
-def said(kind: str, old: str, new: str) -> xr.Dataset:
+def replace_claim(kind: str, old: str, new: str) -> xr.Dataset:
     assert old in honest_file(kind).attrs["claim"]
     return honest_file(kind).assign_attrs(claim=honest_file(kind).attrs["claim"].replace(old, new, 1))
 
@@ -241,21 +241,27 @@ BREACHES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
         for kind in ("eikonal", "euclidean", "graph, table loss", "streets")
     },
     "a shorter street": (street_shortened, LIST),
-    "another stencil": (lambda: meant("eikonal", "8-neighbour", "16-neighbour", stencil=16), LIST),
-    "a larger stencil": (lambda: meant("eikonal, masked", "16-neighbour", "8-neighbour", stencil=8), LIST),
+    "another stencil": (lambda: replace_claim_and_metric("eikonal", "8-neighbour", "16-neighbour", stencil=16), LIST),
+    "a larger stencil": (
+        lambda: replace_claim_and_metric("eikonal, masked", "16-neighbour", "8-neighbour", stencil=8),
+        LIST,
+    ),
     "a smaller factor": (lambda: smaller("multiple above 1"), ODDS),
-    "a smaller level": (lambda: meant("euclidean", "0.69999999999999996", f"{0.699999:.17g}", epsilon=0.699999), ODDS),
+    "a smaller level": (
+        lambda: replace_claim_and_metric("euclidean", "0.69999999999999996", f"{0.699999:.17g}", epsilon=0.699999),
+        ODDS,
+    ),
     "another unit": (lambda: in_unit("m"), "places in m"),
-    "another unit said": (lambda: said("euclidean", "nats per km", "nats per m"), "another sentence"),
-    "another grid": (lambda: said("euclidean", "2 x 3", "3 x 2"), "another sentence"),
-    "more secrets": (lambda: said("discrete", "all 4 secrets", "all 5 secrets"), "unreadable"),
-    "other edges": (lambda: said("discrete", "6 edges", "7 edges"), LIST),
+    "another unit said": (lambda: replace_claim("euclidean", "nats per km", "nats per m"), "another sentence"),
+    "another grid": (lambda: replace_claim("euclidean", "2 x 3", "3 x 2"), "another sentence"),
+    "more secrets": (lambda: replace_claim("discrete", "all 4 secrets", "all 5 secrets"), "unreadable"),
+    "other edges": (lambda: replace_claim("discrete", "6 edges", "7 edges"), LIST),
     "another level": (
-        lambda: said("eikonal", "bilinear privacy level eps (0", "bilinear privacy level eps (1"),
+        lambda: replace_claim("eikonal", "bilinear privacy level eps (0", "bilinear privacy level eps (1"),
         "another sentence",
     ),
-    "another plane": (lambda: said("area", "48.85 N", "48.86 N"), "another sentence"),
-    "a better plane": (lambda: said("area", "e-", "e-1"), "geodesic"),
+    "another plane": (lambda: replace_claim("area", "48.85 N", "48.86 N"), "another sentence"),
+    "a better plane": (lambda: replace_claim("area", "e-", "e-1"), "geodesic"),
     "a mass more": (row_moved, "2^62"),
     "a step that wraps": (wrapped_step, ODDS),
     "columns with a longer step": (columns_stretched, ODDS),
@@ -281,13 +287,13 @@ EACH = pytest.mark.parametrize("breach", BREACHES)
 
 
 @cache
-def breached(breach: str) -> xr.Dataset:
+def breached_file(breach: str) -> xr.Dataset:
     return rewritten(BREACHES[breach][0]())
 
 
 @pytest.mark.parametrize("kind", few_by_default(KINDS, "eikonal", "tuples", "query", "factored, framed"))
 def test_honest_files_are_true(kind: str) -> None:
-    assert untruths(plain(honest_file(kind)), printed(honest_file(kind))) == []
+    assert untruths(plain(honest_file(kind)), figures_printed_of(honest_file(kind))) == []
 
 
 SAMPLED = [kind for kind in KINDS if kind in ("factored, framed", "factored, graph") or "columns" in kind]
@@ -302,18 +308,18 @@ def test_a_sample_of_the_edges_of_honest_files_is_true(kind: str) -> None:
 
 @pytest.mark.parametrize("breach", ["a step that wraps", "columns with a longer step", "an offset"])
 def test_breaches_are_found_on_all_edges_drawn(breach: str) -> None:
-    mechanism = breached(breach)
+    mechanism = breached_file(breach)
     reasons = sampled_untruths(plain(mechanism), mechanism.attrs["claim"], 1000)
     assert any(BREACHES[breach][1] in reason for reason in reasons), reasons
 
 
 @EACH
 def test_breaches_are_found(breach: str) -> None:
-    reasons = untruths(plain(breached(breach)), printed(breached(breach)))
+    reasons = untruths(plain(breached_file(breach)), figures_printed_of(breached_file(breach)))
     assert any(BREACHES[breach][1] in reason for reason in reasons), reasons
 
 
 @EACH
 def test_breaches_are_refused_by_verify(breach: str) -> None:
     with contextlib.suppress(MechdesignError):
-        assert not verify(breached(breach)).certified
+        assert not verify(breached_file(breach)).certified
