@@ -37,6 +37,7 @@ PANELS = {
     "Use": ("sample", "export", "session"),
     "Statistics": ("plan", "estimate"),
 }  # commands by panel; those of other packages follow
+# The help lists commands in this order; those that a capability adds without a panel come last.
 panel_of = {name: panel for panel, names in PANELS.items() for name in names}
 ordered = [name for name in panel_of if name in COMMANDS] + [name for name in COMMANDS if name not in panel_of]
 add_commands(app, {name: COMMANDS[name] for name in ordered}, panel_of)

@@ -103,6 +103,7 @@ def audit(
     if extra is not None and output is not None and output.suffix.lower() != ".nc":
         extra.check_picture(output, overwrite=overwrite)
         picture, output = output, None
+    # A word without a suffix that names no file is a rule.
     if not Path(table).suffix and not Path(table).exists():
         parameters = parameter_values("a rule", () if extra is None else extra.rule_parameters, context.args)
         for name, value in {"metric": metric, "output": output, "normalise": normalise or None}.items():
@@ -143,7 +144,7 @@ def _audit_table(
     """Audit a table and write its repair: the JSON document, its words, the entries (n, m) and the problem."""
     from mechdesign.mechanism.storage import save
     from mechdesign.output import text_tables as printing
-    from mechdesign.output.reports.solve import proved
+    from mechdesign.output.reports.solve import require_verified
     from mechdesign.output.reports.verdict import audit_words
     from mechdesign.problem.tables import read_table
     from mechdesign.verification.audit import audit_checked, check_table, repair_checked
@@ -160,7 +161,7 @@ def _audit_table(
     outcome = None
     if output is not None:
         repaired = repair_checked(checked, built)
-        proved(repaired)
+        require_verified(repaired)
         save(repaired, output, overwrite=overwrite)
         loss = float(repaired.attrs["expected_loss"])
         outcome = {"loss": loss, "claim": repaired.attrs["claim"], "file": str(output)}
@@ -209,6 +210,7 @@ def _problem_builder(
             file, words = parse_problem(metric, context)
             problem = file.build(**words)
         return lambda secrets: problem, columns
+    # The discrete metric has no length, so its level is a factor alone.
     lengths = ("within", "factor") if metric == "euclidean" else ("factor",)
     values = parameter_values(metric, (*SETTINGS[metric], *lengths), context.args)
     parameters = {"unit": "m"} if "within" in values else {}

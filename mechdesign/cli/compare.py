@@ -98,7 +98,7 @@ def _table(
     as_json: bool,
 ) -> None:
     from mechdesign.output import text_tables as printing
-    from mechdesign.output.compare import ComparisonRow, best_private, bounded, each_mechanism, row_of
+    from mechdesign.output.compare import ComparisonRow, best_private, each_mechanism, row_of, with_bounds
     from mechdesign.output.comparison_files import write_rows
     from mechdesign.output.export import PAGE_WRITER
     from mechdesign.output.reports.comparison import comparison_words
@@ -121,11 +121,12 @@ def _table(
                 interrupted |= mechanism.attrs.get("stopped") == "interrupt"
                 table.append(row_of(name, mechanism, problem))
                 tables[name] = mechanism
+    # Finished rows are worth printing, with the exit code of an interruption.
     except KeyboardInterrupt:
         if not table:
             raise
         interrupted = True
-    table = bounded(table, tables)
+    table = with_bounds(table, tables)
     if output is not None and output.suffix.lower() == ".html":
         if table:
             page_of = best_private(table, tables)

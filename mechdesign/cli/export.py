@@ -24,10 +24,7 @@ _ROWS_HELP = "Secrets to write (FIRST:END) or to draw (3,5)."
 
 @dataclass(frozen=True, kw_only=True)
 class Exporter:
-    """A writer of one kind of output.
-
-    write(file, target, **options) returns a JSON document and its text, or None; takes: names of its options.
-    """
+    """A writer of one kind of output: write(file, target, **options) returns a JSON document and its text, or None."""
 
     write: Callable[..., tuple[Mapping[str, Any], str] | None]
     takes: frozenset[str] = frozenset()
@@ -82,6 +79,7 @@ def export(
     options: dict[str, Any] = {"rows": rows, "degrees": degrees, "with_verifier": with_verifier, "over": over}
     options["title"] = title
     options["mechanisms"] = mechanisms
+    # An option of another kind is refused: ignored, it would seem to have worked.
     for name, value in options.items():
         if value and name not in exporter.takes:
             raise InputError(f"does not apply to {suffix or 'a client'}", field=name.replace("_", "-"), value=output)

@@ -1,8 +1,4 @@
-"""Options that a capability adds to a command.
-
-The registered class is a dataclass of typer options. They replace the parameter `extra` in the help. The command gets
-an instance and calls the methods of its Protocol; without a capability, `extra` is None.
-"""
+"""Options that a capability adds to a command: a dataclass of typer options, passed as its argument `extra`."""
 
 from __future__ import annotations
 
@@ -30,6 +26,7 @@ def with_extra_options(name: str) -> Callable[[Command], Command]:
             options = {each.name: values.pop(each.name) for each in added if each.name in values}
             return command(*args, **values, extra=None if kind is None else kind(**options))
 
+        # Typer builds the options from the signature, so the added ones must stand there.
         declared = signature(command, eval_str=True)
         parameters: list[Parameter] = []
         for parameter in declared.parameters.values():

@@ -19,6 +19,7 @@ class ParameterCommand(typer.core.TyperCommand):
     """A command that also takes parameters of a problem or metric. Unknown options are reported before other errors."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        # Click consumes `args` while it parses: the error needs all of them.
         words = list(args)
         try:
             return super().parse_args(ctx, args)
@@ -31,6 +32,7 @@ class ParameterCommand(typer.core.TyperCommand):
         arguments = [str(ctx.params[each.name]) for each in self.params if each.param_type_name == "argument"]
         try:
             return super().invoke(ctx)
+        # A mistyped option is taken for a parameter, and fails later under another name: it is the cause.
         except InputError as error:
             if not (unknown := self._unknown(ctx, [*arguments, *ctx.args])):
                 raise

@@ -9,8 +9,7 @@
 | 130 | interrupted (Ctrl-C) |
 
 With --json stdout has one JSON document, {"error": ...} on failure; all else goes to stderr. A closed pipe ends with 1
-and no message. An unforeseen exception is of kind "internal"; MECHDESIGN_TRACEBACK=1 prints its traceback. app.py is
-imported within `main`: an interrupt in start-up is reported like others.
+and no message. MECHDESIGN_TRACEBACK=1 prints the traceback of an unforeseen exception (kind "internal").
 """
 
 from __future__ import annotations
@@ -44,9 +43,8 @@ def main() -> None:
         except KeyboardInterrupt:
             _say(MechdesignError("interrupted", field="run", remedy=_LEFT + _WORK * ("--work" in " ".join(sys.argv))))
             code = INTERRUPTED
-    atexit.register(
-        signal.signal, signal.SIGINT, signal.SIG_IGN
-    )  # an interrupt now would kill the process while it closes files
+    # From here on an interrupt would kill the process while it closes files.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     sys.exit(code)
 
 
@@ -66,9 +64,11 @@ def _run() -> int:
     """Run the command and return its exit code; errors of Typer become those of this package."""
     import typer
 
+    # Imported here, so that an interrupt during start-up is reported like others.
     from mechdesign.base.progress import progress
     from mechdesign.cli.app import command
 
+    # The progress line names the command, without its options and paths.
     named = " ".join(word for word in sys.argv[1:3] if word.isalpha()) or "mechdesign"
     try:
         with progress(named, patient=True):
@@ -135,6 +135,7 @@ def _as_package_error(error: Exception) -> MechdesignError:
 
     if os.environ.get("MECHDESIGN_TRACEBACK"):
         traceback.print_exception(error)
+    # The innermost frame of this package is the place of the defect. A frame of a problem file is its author's error.
     place = ", line 0"
     for frame, line in traceback.walk_tb(error.__traceback__):
         name = str(frame.f_globals.get("__name__"))

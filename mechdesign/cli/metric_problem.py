@@ -28,9 +28,8 @@ def named_problem(
 ) -> DesignProblem:
     """The problem of a metric with a uniform prior, for a table of `secrets` rows.
 
-    The metric euclidean takes epsilon in nats per unit, unit, and a loss, squared by default. It also takes either grid
-    (AxB, AxBxC or A cells, the last axis fastest) with cell, or places and reports, CSV files of coordinates. The
-    metric discrete takes epsilon in nats, and a loss, zero-one by default.
+    euclidean: epsilon (nats per unit), unit, loss (squared by default), and either grid (AxB, AxBxC or A cells, the
+    last axis fastest) with cell, or places and reports (CSV files). discrete: epsilon (nats), loss (zero-one by default).
     """
     if metric not in SETTINGS:
         remedy = "use one of " + ", ".join(SETTINGS)
@@ -40,7 +39,7 @@ def named_problem(
         reports = domain = Domain.nodes(secrets)
         claim, loss = Discrete(epsilon=_number(parameters, "epsilon")), "zero-one"
     else:
-        unit = _needed(parameters, "unit")
+        unit = _required(parameters, "unit")
         reports = domain = _domain(parameters, unit, secrets, columns)
         if "reports" in parameters:
             reports = Domain.points_at(read_places(parameters["reports"], columns=columns), unit=unit)
@@ -64,6 +63,7 @@ def _domain(parameters: Mapping[str, str], unit: str, secrets: int, columns: Col
         message = "the metric needs the places of the secrets: pass either --grid AxB --cell H or --places FILE.csv"
         raise InputError(message, field="grid" if options != {"grid"} else "cell", value=", ".join(parameters))
     grid = parameters["grid"]
+    # Nine digits an axis: more would only fail later, for lack of memory.
     if re.fullmatch(r"[0-9]{1,9}(x[0-9]{1,9}){0,2}", grid) is None:
         raise InputError("must be cells per axis, such as 30x30", field="grid", value=grid)
     shape = [int(count) for count in grid.split("x")]
@@ -72,14 +72,14 @@ def _domain(parameters: Mapping[str, str], unit: str, secrets: int, columns: Col
     return Domain.grid(shape, cell=_number(parameters, "cell"), unit=unit)
 
 
-def _needed(parameters: Mapping[str, str], name: str) -> str:
+def _required(parameters: Mapping[str, str], name: str) -> str:
     if name not in parameters:
         raise InputError(f"the metric needs --{name}", field=name, value="none")
     return parameters[name]
 
 
 def _number(parameters: Mapping[str, str], name: str) -> float:
-    word = _needed(parameters, name)
+    word = _required(parameters, name)
     try:
         return real_number(word)
     except ValueError as error:

@@ -42,14 +42,15 @@ def check_outputs(*outputs: tuple[Path | None, Callable[..., object]], overwrite
             check(path, overwrite=overwrite)
 
 
-def _shipped(incomplete: str) -> list[str]:
+def _complete_problem(incomplete: str) -> list[str]:
     from mechdesign.problem.problem_files import shipped_paths
 
     return [name for name in shipped_paths() if name.startswith(incomplete)]
 
 
 ProblemArgument = Annotated[
-    str, typer.Argument(help="Path of a problem file, or the name of a shipped problem.", autocompletion=_shipped)
+    str,
+    typer.Argument(help="Path of a problem file, or the name of a shipped problem.", autocompletion=_complete_problem),
 ]
 FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]

@@ -62,6 +62,7 @@ def first_unknown(words: Sequence[str], options: Collection[str], *, parameters:
     from mechdesign.cli.metric_problem import SETTINGS
     from mechdesign.problem.problem_files import read_problem_file, shipped_problems
 
+    # "-5" is a value: a letter must follow the dashes. A short option may be joined to its value, as in -oFILE.
     listed = [word if word.startswith("--") else word[:2] for word in words if re.match("--?[A-Za-z]", word)]
     if {word.partition("=")[0] for word in listed} <= set(options):
         return None
@@ -86,6 +87,7 @@ def parse_problem(problem: str, context: typer.Context) -> tuple[ProblemFile, di
         raise InputError("unknown option", field=problem, remedy=remedy)
     file = read_problem_file(problem)
     taken = {name.lstrip("-").replace("-", "_") for p in context.command.params for name in p.opts}
+    # Otherwise the command would take the parameter for its own option, and the problem would not get it.
     for parameter in file.parameters:
         if parameter in taken:
             raise InputError("a parameter must not have the name of an option", field=parameter, value=file.path)

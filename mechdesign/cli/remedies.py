@@ -14,6 +14,7 @@ _NAMED = re.compile(r"[a-z_]+=\w+|`[a-z_]+`(, `[a-z_]+`)*")  # a value that name
 def as_options(text: str) -> str:
     """Replace Python arguments in a text by options: normalise=True becomes --normalise."""
     pairs = r"\bcolumns=\{('[^']*': '[^']*'(?:, '[^']*': '[^']*')*)\}"
+    # Columns first: the general pattern below would match inside their dictionary.
     text = re.sub(
         pairs, lambda match: "--columns " + match[1].replace("': '", "=").replace("', '", ",").strip("'"), text
     )

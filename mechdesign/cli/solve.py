@@ -115,6 +115,7 @@ class SolveRequest:
         from mechdesign.solvers.choose import FACTORED_SOLVER
         from mechdesign.solvers.solve import solve as solve_program
 
+        # Only the factored method runs on a cluster; others ignore the variable.
         scheduler = os.environ.get(SCHEDULER) if self.method == "factored" else None
         named = {"rounds": self.rounds, "work": self.work, "scheduler": scheduler}
         chosen = {name: value for name, value in named.items() if value is not None}
@@ -241,18 +242,19 @@ def _solve_and_print(
     from mechdesign.base.interrupts import two_steps
     from mechdesign.mechanism.storage import save
     from mechdesign.output import text_tables as printing
-    from mechdesign.output.reports.solve import SolveReport, proved
+    from mechdesign.output.reports.solve import SolveReport, require_verified
     from mechdesign.solvers.choose import FACTORED_SOLVER
 
     problem, file = program.problem, request.file
     beside = {"published": file.published(problem.parameters), "remark": file.remark(problem)}
+    # The eikonal program solves one linear system: there is no gap to reach.
     target = request.gap if program.name != "eikonal" else None
     with two_steps():  # the first Ctrl-C ends the search; its result is written and printed
         with printing.progress(
             f"{problem.name}, {program.name}", limit=request.time_limit, target=target
         ) as on_progress:
             mechanism = request.run(program, on_progress)
-        checked = proved(mechanism)
+        checked = require_verified(mechanism)
         # Save before anything is printed: an error in the report must not lose the design.
         if output is not None:
             save(mechanism, output, overwrite=overwrite)

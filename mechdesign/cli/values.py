@@ -44,6 +44,7 @@ def positive_number(word: str, name: str) -> float:
 
 def parse_place(first: str | None, rest: list[str]) -> list[float] | None:
     """The numbers of --at X Y, from the first word and the rest of the command line; None without numbers."""
+    # Typer takes one word for --at; further coordinates are in the rest of the line.
     words = rest if first is None else [first, *rest]
     try:
         numbers = [number for word in words for number in number_list(word)]

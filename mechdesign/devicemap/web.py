@@ -55,7 +55,7 @@ def map_page(device_map: DeviceMap, _: object, on_progress: Callable[[Progress],
         "verification": checked.as_dict(),
         "facts": facts,
     }
-    return Page(kind="region", facts=facts, packed=arrays.packed(contents))
+    return Page(kind="region", facts=facts, packed=arrays.pack(contents))
 
 
 def _per(unit: str) -> tuple[float, str]:

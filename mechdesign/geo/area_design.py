@@ -21,7 +21,7 @@ from mechdesign.geo.area_search import TABLES_IN_MEMORY, AreaSearch, AreaStateme
 from mechdesign.geo.choose import BetweenPositions
 from mechdesign.geo.geojson import read_area
 from mechdesign.geo.georeferenced import PriorFigures
-from mechdesign.output.reports.solve import proved
+from mechdesign.output.reports.solve import require_verified
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.tables import Note, silent
@@ -157,7 +157,7 @@ def design(
         on_note=on_note,
         on_progress=on_progress,
     ).solve()
-    verification = proved(mechanism)
+    verification = require_verified(mechanism)
     return AreaDesign(
         mechanism=mechanism,
         verification=verification,

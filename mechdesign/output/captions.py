@@ -16,6 +16,7 @@ from mechdesign.problem.vocabulary import words_for
 def mechanism_words(name: str, result: xr.Dataset) -> str:
     """The name of a row as a picture prints it; on one axis of values Laplace noise is not planar."""
     domain = json.loads(result.attrs["domain"])
+    # A domain without a lattice has no shape; "12", of length 2, counts it as planar.
     axes = len(domain.get("shape", "12"))
     if axes == 1 and words_for(domain["kind"], domain["unit"], axes).truth == "value":
         name = name.removeprefix("planar_")

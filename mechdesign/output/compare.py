@@ -50,24 +50,24 @@ COLUMNS = (
     Column("asymptotic MSE", "asymptotic_mse", Rounding.NEAREST),
 )
 POSITION_COLUMNS = (Column("position loss", "position_loss"), Column("claim over", "claim_over"))  # of both kinds
-_SHARE = 0.6  # of the remaining time, for one solve: later solves still get some
+_SHARE = 0.6  # of the remaining time, for one solve (a guess): later solves still get some
 _SHORTEST = 1e-3  # seconds, at least, for one solve
 Maker = Callable[[], xr.Dataset]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
-    """Figures of one mechanism, None where one does not exist. Losses are in loss units, distances in units of length.
+    """Figures of one mechanism, None if one does not exist. Losses are in loss units, distances in units of length.
 
-    Both claimed_epsilon and effective_epsilon are in nats per unit (randomized response: nats). For a Euclidean metric
-    the effective one is the largest log-ratio per unit over all pairs. For others it is claimed_epsilon times ratio.
-    The ratio is the largest log-ratio over the claimed distance, that of the mechanism where it is tuned to
-    `matched_distance`. No mechanism that is private below epsilon_lower_bound has the matched distance. If the rank of
-    the channel is below the number of secrets, no number of reports identifies their distribution. The asymptotic_mse
-    is the number of reports times the mean squared error of the estimated distribution. It is in squared units, in the
-    dual Sobolev norm H^-1 at the prior, and None if the rank is too low. Beyond 1,600 secrets both are None. The
-    position_loss is to the true position, uniform in its cell. Levels and ratio are of the claim over claim_over,
-    "cells" or "positions". A row_ratio may exceed 1 for positions, which draw from spline means of rows.
+    - claimed_epsilon, effective_epsilon: in nats per unit (randomized response: nats). For a Euclidean metric the
+      effective one is the largest log-ratio per unit over all pairs, for others claimed_epsilon times ratio.
+    - ratio: the largest log-ratio over the claimed distance. Levels and ratio are of the claim over claim_over, "cells"
+      or "positions". A row_ratio may exceed 1 for positions, which draw from spline means of rows.
+    - epsilon_lower_bound: no mechanism that is private below it has the matched distance.
+    - rank: below the number of secrets, no number of reports identifies their distribution.
+    - asymptotic_mse: the number of reports times the mean squared error of the estimated distribution, in squared units
+      (dual Sobolev norm H^-1 at the prior). None if the rank is too low. Beyond 1,600 secrets both are None.
+    - position_loss: the loss to the true position, uniform in its cell.
     """
 
     mechanism: str
@@ -104,23 +104,24 @@ def makers(
     positions: bool = False,
 ) -> dict[str, Maker]:
     """The functions that make the mechanisms of `compare`, by row name."""
+    # At a matched distance mechanisms are compared by epsilon, so each family is tuned to that distance.
     if problem.matched_distance is not None:
         optimal = partial(solve, MatchedOptimal(problem=problem), gap=gap, time_limit=time_limit)
         return matched_families(problem) | {"optimal": optimal}
     ends = time.monotonic() + time_limit
 
-    def solved(program: Callable[[DesignProblem], Program], **options: Any) -> Maker:
+    def within_share(program: Callable[[DesignProblem], Program], **options: Any) -> Maker:
         """A maker whose solve gets a share of the time that remains when it starts."""
         return lambda: solve(program(problem), time_limit=max(_SHARE * (ends - time.monotonic()), _SHORTEST), **options)
 
-    makers_by_name = {"optimal": solved(Optimal, gap=gap)}
+    makers_by_name = {"optimal": within_share(Optimal, gap=gap)}
     if problem.query is not None:
-        makers_by_name["query"] = solved(QueryWeights)
+        makers_by_name["query"] = within_share(QueryWeights)
     if positions:
         if "positions" in SOLVERS:
-            makers_by_name["positions"] = solved(SOLVERS["positions"].program, gap=gap)
+            makers_by_name["positions"] = within_share(SOLVERS["positions"].program, gap=gap)
         makers_by_name |= {name: partial(make, problem) for name, make in ANYWHERE.items()}
-    makers_by_name["eikonal"] = solved(EikonalWeights, method="table")
+    makers_by_name["eikonal"] = within_share(EikonalWeights, method="table")
     forms = {**BASELINES, **(FREQUENCY_ORACLES if frequency_oracles else {})}
     return makers_by_name | {name: partial(make, problem) for name, make in forms.items()}
 
@@ -136,10 +137,7 @@ def each_mechanism(
     positions: bool = False,
     on_progress: Callable[[str], None] | None = None,
 ) -> Iterator[tuple[str, xr.Dataset | MechdesignError]]:
-    """Make the mechanisms in turn, each with its row name, or the error if it does not fit the problem.
-
-    only: rows to make. A design that Ctrl-C ended is the last.
-    """
+    """Make the mechanisms (those in `only`), each with its row name, or its error. Ctrl-C ends with the current one."""
     check_targets(gap, time_limit)
     # `only` may name a row of either optional kind.
     known = makers(
@@ -225,6 +223,7 @@ def compare(
             on_progress=report,
         )
         table = pd.DataFrame([row.to_json() for row in rows(dict(results), problem)])
+    # Missing ranks need a nullable integer type; missing floats are NaN.
     figures = [name for name in table.columns if name not in ("mechanism", "claim_over")]
     return table.astype({name: "Int64" if name == "rank" else float for name in figures})
 
@@ -232,14 +231,15 @@ def compare(
 def rows(results: Mapping[str, xr.Dataset | MechdesignError], problem: DesignProblem) -> list[ComparisonRow]:
     """The rows of the mechanisms of one problem, without those that do not fit it."""
     tables = {name: mechanism for name, mechanism in results.items() if isinstance(mechanism, xr.Dataset)}
-    return bounded([row_of(name, mechanism, problem) for name, mechanism in tables.items()], tables)
+    return with_bounds([row_of(name, mechanism, problem) for name, mechanism in tables.items()], tables)
 
 
-def bounded(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Dataset]) -> list[ComparisonRow]:
+def with_bounds(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Dataset]) -> list[ComparisonRow]:
     """Add the lower bound of epsilon to every row, and the best proved bound of the loss where it holds."""
     attrs = [mechanisms[row.mechanism].attrs for row in rows]
-    of_the_loss = [a for a in attrs if "lower_bound" in a and "objective" not in a]  # not of another objective
-    bound = max((float(a["lower_bound"]) for a in of_the_loss), default=None)
+    # A bound of another objective does not bound the expected loss.
+    bounds = [float(a["lower_bound"]) for a in attrs if "lower_bound" in a and "objective" not in a]
+    bound = max(bounds, default=None)
     epsilon = next((float(a["epsilon_lower_bound"]) for a in attrs if "epsilon_lower_bound" in a), None)
     complete = []
     for row in rows:
@@ -267,7 +267,7 @@ def columns(rows: Sequence[ComparisonRow]) -> tuple[Column, ...]:
 CHANNEL_FIGURES: Role[Callable[[xr.Dataset], tuple[int | None, float | None]]] = Role("channel")
 
 
-def printed(row: ComparisonRow, shown: Sequence[Column] = COLUMNS) -> list[str]:
+def figure_texts(row: ComparisonRow, shown: Sequence[Column] = COLUMNS) -> list[str]:
     """The rounded figures of a row, in the order of the columns; "-" for None."""
     return [column.text(row) for column in shown]
 
@@ -278,6 +278,7 @@ def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Comparis
     if "position_claim" in mechanism.attrs:  # of a design of ours: its cones are certified
         ratio, row_ratio, over = 1.0, ratio, POSITIONS
     claimed = mechanism.attrs.get("claimed_epsilon")
+    # A figure that is too costly is left out alone: the row keeps the others.
     rank: int | None = None
     asymptotic: float | None = None
     if CHANNEL_FIGURES.is_filled:
@@ -286,6 +287,7 @@ def row_of(name: str, mechanism: xr.Dataset, problem: DesignProblem) -> Comparis
     if math.isinf(ratio):  # a report is possible from one secret and impossible from another
         effective: float | None = math.inf
     else:
+        # Between positions the level of the metric itself is certified; ratios of rows say nothing about it.
         effective = problem.metric.smallest_level if over == POSITIONS else effective_epsilon(mechanism, problem)
     if effective is None and claimed is not None:
         effective = float(claimed) * ratio

@@ -34,7 +34,7 @@ def write_rows(table: Sequence[compare.ComparisonRow], path: str | Path, *, over
     target = check_table_target(path, overwrite=overwrite)
     shown = compare.columns(table)
     head = ["mechanism", *(column.heading for column in shown)]
-    lines = [[row.mechanism, *compare.printed(row, shown)] for row in table]
+    lines = [[row.mechanism, *compare.figure_texts(row, shown)] for row in table]
     return _write(target, [row.to_json() for row in table], head, lines)
 
 

@@ -56,10 +56,7 @@ class Format:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultWriter:
-    """A capability that writes results as pages or pictures.
-
-    check_target(path, *, overwrite): the path, if it can be written; save(result, path, *, overwrite, ...) writes.
-    """
+    """A writer of pages or pictures: check_target(path, *, overwrite), then save(result, path, *, overwrite, ...)."""
 
     suffixes: tuple[str, ...]
     check_target: Callable[..., Path]
@@ -140,6 +137,7 @@ def export(
     written = _checked_rows(rows, mechanism.sizes["secret"], most=MOST_ROWS if stored.is_factored else None)
     if kind.require is not None:
         kind.require(target)
+    # All targets are checked before anything is written: a refusal leaves no file behind.
     verifier, verifier_target = package_file(f"verification/{VERIFIER}"), target.parent / VERIFIER
     if with_verifier:
         # The same verifier may lie there from an earlier export.
@@ -168,6 +166,7 @@ def write_content(content: Content, target: Path) -> None:
 
 def _figures(mechanism: xr.Dataset) -> dict[str, float]:
     """The figures that `verify` recomputed; VerificationError if it does not certify the mechanism."""
+    # An attribute is exported only if `verify` recomputed it; others of the file could be false.
     checked = require_certified(mechanism)
     proved = {"expected_loss": True, "objective": "objective" in mechanism.attrs}
     proved["lower_bound"] = bool(checked.lower_bound_checked)

@@ -47,10 +47,10 @@ def read_mechanisms(
 def input_mechanisms(
     problem: DesignProblem, mechanisms: InputMechanisms | None, *, known: Collection[str] = ()
 ) -> dict[str, xr.Dataset]:
-    """Mechanisms over the secrets of `problem`, at the smallest scale of its metric that they satisfy, unrepaired.
+    """Check the user's tables (n, m) or Datasets by name, at the smallest scale of the metric that they satisfy.
 
-    mechanisms: by name, tables (n, m) of probabilities or counts, or Datasets. Entries of a table below 2^-62 are
-    rounded up to that; where a zero meets a positive probability, the ratio is infinite instead. known: names taken.
+    Nothing is repaired: entries below 2^-62 are rounded up to that, and a zero next to a positive probability of the
+    same report makes the ratio infinite. known: names that are taken.
     """
     datasets = {}
     for name, value in (mechanisms or {}).items():
@@ -95,14 +95,17 @@ def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.
     mass, reports = np.ascontiguousarray(mechanism["mass"].values), stored.problem.reports
     if not row_sums_exact(mass):
         raise _input_error("has a row that does not sum to 2^62", name)
+    # A tabled loss is of its own reports; a formula extends to any coordinates.
     has_other_reports = mass.shape[1] != problem.reports.size or not _same(reports, problem.reports)
     if has_other_reports and (problem.loss.name == "table" or problem.query is not None):
         raise _input_error("has other reports than the problem, whose loss is of its reports alone", name)
+    # A claim about positions holds for its own metric and cannot be scaled to another.
     positions = stored.positions
     same_metric = stored.problem_metric.describe() == problem.metric.describe()
     if positions is not None and not (same_metric and positions.breaches(mass) == 0):
         raise _input_error("protects positions under another metric than that of the problem", name)
     claimed: Any = mechanism.attrs.get("claimed_epsilon") if isinstance(problem.metric, Euclidean) else None
+    # Certified anew: at the smallest scale of this problem's metric, whatever the file claims.
     extras = Extras(
         scale=certified_scale(problem, mass),
         claimed_epsilon=claimed,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from importlib import resources
 
+# Joined modules share one scope, so imports between them go; the patterns match this package's own style only.
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(async )?(function|class|const) )", re.MULTILINE)
 

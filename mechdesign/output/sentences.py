@@ -40,11 +40,13 @@ def protection_sentence(p: Protection, *, because: str | None = None) -> str:
         return f"{subject}; the factor by which a report changes the odds between two people is not known."
     if p.factor == 1:
         return f"{subject}: a report reveals nothing about anybody."
+    # "up to" is attained by some report; "at most" is a bound.
     change = f"a factor of {'up to' if p.exact else 'at most'} {number(p.factor, up=True)}"
     if math.isinf(p.factor):
         change = "an unbounded factor"
     where = ""
     if p.within:
+        # Six digits print most radii exactly. Others are rounded down: the factor then holds within the stated radius.
         full = number(p.within, up=False, digits=6)
         is_exact = TIMES not in full and float(full.replace(",", "")) == p.within
         radius = full if is_exact else number(p.within, up=False)
@@ -69,10 +71,7 @@ def limit_sentences(stored: MechanismFile) -> str | None:
 
 
 def error_sentence(stored: MechanismFile, *, at_position: float | None = None) -> str:
-    """The mean error: from true positions if it is known there, else from the secrets.
-
-    at_position: the loss to true positions, if it is computed already.
-    """
+    """The mean error to true positions if it exists, else to secrets; at_position: that loss, if already computed."""
     value, is_at_position = headline_loss(stored, at_position=at_position)
     shown = _format_loss(stored, value, up=True)
     answers = "" if stored.same_places or is_at_position else " of the answers"
@@ -105,10 +104,7 @@ def headline_loss(stored: MechanismFile, *, at_position: float | None = None) ->
 
 
 def bound_sentence(stored: MechanismFile, *, at_position: float | None = None, gap: float | None = None) -> str | None:
-    """The lower bound next to the loss that it bounds; None without one, or if the gap is above `QUOTED_GAP`.
-
-    at_position, gap: the loss to true positions and (loss - bound) / loss, if they are computed already.
-    """
+    """The lower bound next to the loss that it bounds; None without one, or if the gap is above `QUOTED_GAP`."""
     attrs, loss = stored.mechanism.attrs, stored.loss
     bound = float(attrs["lower_bound"]) if "lower_bound" in attrs else 0.0
     own_form = stored.positions is not None and attrs["program"] == _POSITIONS

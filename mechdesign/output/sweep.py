@@ -113,6 +113,7 @@ def scale_range(first: float = 0.25, last: float = 4.0, points: int = 9) -> list
         raise InputError(f"the last must exceed the first, {first:g}", field="scales", value=last)
     if not 2 <= points <= _MAX_POINTS:
         raise InputError(f"must be from 2 to {_MAX_POINTS:,} in number", field="scales", value=points)
+    # 12 digits: 0.5 then prints as 0.5, not as 0.5000000000000001.
     return [float(f"{s:.12g}") for s in np.geomspace(first, last, points)]
 
 
@@ -165,9 +166,9 @@ def sweep(
         for number, scale in enumerate(reversed(scales), 1):
             if report is not None:
                 report(f"{number} of {len(scales)}: scale {scale:.4g}")
-            there = replace(problem, metric=scale * problem.metric, matched_distance=None)
-            start = _solve(there, start, gap=gap, time_limit=time_limit)
-            points.insert(0, _point(there, scale, start, gap, mine))
+            scaled = replace(problem, metric=scale * problem.metric, matched_distance=None)
+            start = _solve(scaled, start, gap=gap, time_limit=time_limit)
+            points.insert(0, _point(scaled, scale, start, gap, mine))
             if on_progress is not None:
                 on_progress(points[0])
             if start.stopped == "interrupt":
@@ -227,10 +228,11 @@ def printed_losses(point: CurvePoint) -> list[str]:
 
 def _solve(problem: DesignProblem, start: SolveResult | None, *, gap: float, time_limit: float) -> SolveResult:
     """The optimal design, or the best closed form; `start` is that of the scale before, None for the first."""
+    # The best closed form is the first incumbent: a search that stops early is not worse than any baseline.
     started = time.monotonic()
     floor = best_closed_form(problem, deadline=started + time_limit)
-    left = max(time_limit - (time.monotonic() - started), _SHORTEST)
-    return solve_optimal(problem, Targets(gap=gap, time_limit=left), start=start, floor=floor)
+    remaining = max(time_limit - (time.monotonic() - started), _SHORTEST)
+    return solve_optimal(problem, Targets(gap=gap, time_limit=remaining), start=start, floor=floor)
 
 
 def _check_scales(scales: Sequence[float]) -> list[float]:
@@ -247,16 +249,17 @@ def _point(
 ) -> CurvePoint:
     """The figures at one scale. `problem` has the scaled metric; effective scales are of the metric at scale 1."""
     cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
-    made = each_mechanism(problem, gap=gap, only=baseline_names())
+    results = each_mechanism(problem, gap=gap, only=baseline_names())
     return CurvePoint(
         scale=scale,
         loss=design.loss,
         position_loss=None if cost is None else total_cost(design.mass, cost),
         lower_bound=design.lower_bound,
         gap=relative_gap(design.loss, design.lower_bound, problem.constant_loss),
+        # Above 1 only by the rounding of edge lengths: the repaired table is certified at this scale.
         effective_scale=scale * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
         stopped=design.stopped,
-        baselines={name: _figures(result, scale) for name, result in made}
+        baselines={name: _figures(result, scale) for name, result in results}
         | {name: _figures(mechanism, 1.0) for name, mechanism in mine.items()},
     )
 

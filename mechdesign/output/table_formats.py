@@ -12,24 +12,14 @@ CSV: one line per (secret, report); all else is in FILE.csv-metadata.json, the J
 probability is mass / 2^62 as the nearest double; the claim is of the masses. A factored mechanism has a column row_sum
 after mass, and probability = mass / row_sum.
 
-JSON: a table for programs that sample with integers. One object with these names.
+JSON: one object, for programs that sample with integers; docs/reference/file-formats.md lists its names. An entry of
+`edge` is [tail, head, length in nats as an exact hexadecimal float]. An entry of `patch` has the nine rows around a
+cell, then the levels at its corners or its quarters'. `mass` has a string for each row, masses separated by blanks.
+They exceed 2^53: text.split(" ").map(BigInt) reads them in JavaScript. JSON always has all rows: a client that asked
+for its own row would reveal its place.
 
-| name | value |
-|---|---|
-| format | "mechdesign/table/1" |
-| table, table_sha256 | of a CSV table: its name and its checksum |
-| unit, claim, ... | the comments: claim is an object of metric, domain, positions, denominator, caps of posteriors |
-| secret_points, report_points | coordinates, (n, k) and (m, k), in `unit`, reports in `report_unit` if there is one |
-| edge | the claim: [tail, head, length in nats as an exact hexadecimal float], each both ways |
-| patch | where any position is drawn, for every cell: the nine rows around it, levels at its corners or its quarters' |
-| mass | n strings: the m masses of a row in decimal, separated by blanks; probability = mass / 2^62 |
-| content_sha256 | of every byte before this line, the last one |
-
-Masses exceed 2^53: text.split(" ").map(BigInt) reads them in JavaScript. All rows are there: a client that asked for
-its own would reveal where it is.
-
-Parquet (extra `parquet`): the columns of the CSV, secret and report int32, coordinates and probability float64, mass
-uint64. The metadata of the schema holds the comments by name, in JSON but for texts, and `edge` as above.
+Parquet (extra `parquet`): the columns of the CSV. The metadata of the schema holds the comments by name, all but texts
+in JSON, and `edge` as above.
 """
 
 from __future__ import annotations
@@ -66,7 +56,7 @@ _ATTRIBUTES = ("problem", "program", "loss")  # of the mechanism, that comments 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Content:
-    """stored: a table or factors; rows: secrets to write; figures: recomputed, by name; plane: adds degrees."""
+    """A table or factors to write: rows (secrets), recomputed figures by name, and a plane if degrees are added."""
 
     stored: MechanismFile
     rows: range
@@ -75,7 +65,7 @@ class Content:
 
     @cached_property
     def secrets(self) -> list[list[float]]:
-        """Coordinates of all n secrets, in `unit`; then longitude and latitude in degrees where there is a plane."""
+        """Coordinates of all n secrets, in `unit`; with a plane also longitude and latitude in degrees."""
         return self._with_degrees(stored_points(self.stored.mechanism, "secret"))
 
     @cached_property
@@ -106,10 +96,7 @@ class Content:
 
     @cached_property
     def patches(self) -> list[list[int | str]]:
-        """For every cell the nine rows around it and the levels at its corners or quarters, in nats per `unit`.
-
-        Levels are exact hexadecimal floats, in the order of positions/patches.py; only with all rows.
-        """
+        """Entries of `patch` in the order of positions/patches.py, levels in nats per `unit`; only with all rows."""
         positions = self.stored.positions
         if positions is None or len(self.rows) < len(self.secrets):
             return []
@@ -126,9 +113,10 @@ class Content:
             "positions": {"metric": self.stored.problem_metric.describe()} if self.patches else None,
             "denominator": "row_sum" if self.stored.is_factored else "2^62",
         }
+        # A limit on posteriors is about all rows: a part of the table cannot show it.
         limits = claimed_limits(str(mechanism.attrs["program"]), self.stored.parameters)
         if limits and len(self.rows) == len(self.secrets):
-            claim["caps"] = [each for limit in limits for each in limit.claims()]
+            claim["caps"] = [cap for limit in limits for cap in limit.claims()]
         return {
             "claim": claim,
             **({} if self.plane is None else {"coordinates": ", ".join(DEGREES)}),
@@ -190,6 +178,7 @@ def write_csv(content: Content, path: Path) -> None:
         writer.writerow(["secret", *secret, "report", *report, "probability", "mass", *sums])
         for u, masses, total in content.masses():
             start, whole, end = [u, *content.secrets[u]], total or ROW_SUM, [] if total is None else [total]
+            # A quotient of two integers is rounded once, to the nearest double.
             writer.writerows([*start, y, *content.reports[y], m / whole, m, *end] for y, m in enumerate(masses))
 
 
@@ -209,7 +198,7 @@ def write_json(content: Content, path: Path) -> None:
 
 
 def _write_object(content: Content, path: Path, more: Mapping[str, Any], lists: Mapping[str, Iterable[str]]) -> None:
-    """The comments and `more` by name, a line each; edges, patches and lists of JSON texts, a line an entry."""
+    """Write the comments and `more`, a line each; then edges, patches and lists of JSON texts, a line an entry."""
     with _sealed_text(path, '"content_sha256": "', '"}') as stream:
         stream.write(f'{{"format": "{FORMAT}",\n')
         for name, value in {**more, "unit": content.stored.domain.unit, **content.comments}.items():
@@ -233,11 +222,12 @@ def write_parquet(content: Content, path: Path) -> None:
     n, m = len(content.rows), len(content.reports)
     axes = len(content.secrets[0]) + len(content.reports[0])
     require_memory(n, m, tables=4 + 2 * axes, what="a Parquet table")
-    own, report = np.repeat(np.asarray(content.rows, np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
+    secret, report = np.repeat(np.asarray(content.rows, np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
     columns: dict[str, NDArray[Any]] = {}
-    for dim, index, points in (("secret", own, content.secrets), ("report", report, content.reports)):
+    for dim, index, points in (("secret", secret, content.secrets), ("report", report, content.reports)):
         columns[dim] = index
         columns |= {f"{dim}_{a}": np.array(points)[index, k] for k, a in enumerate(content.axes(points))}
+    # 2^62 is a power of two: the quotient is rounded once, when the mass becomes a double.
     masses = content.stored.mechanism["mass"].values[content.rows].ravel()
     columns |= {"probability": masses / float(ROW_SUM), "mass": masses}
     comments = {"unit": content.stored.domain.unit, "probability": "mass / 2^62", "edge": as_json(content.edges)}

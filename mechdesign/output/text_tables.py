@@ -76,6 +76,7 @@ def show_file(written: Path, *, as_json: bool) -> None:
 
 def width() -> int:
     """The number of columns of standard output."""
+    # A pipe or a file gets every table in one piece.
     if not (os.environ.get("COLUMNS") or (sys.stdout is not None and sys.stdout.isatty())):
         return _UNLIMITED
     return shutil.get_terminal_size().columns
@@ -111,11 +112,13 @@ def print_table(
             for name, cells in zip(head, columns, strict=True)
         ]
     widths = [max(map(len, [*top, *cells])) for top, cells in zip(heads, columns, strict=True)]
+    # Every block of a wide table begins with the first column; a group of columns stays together.
     blocks = [[0]]
     for group in groups or [[k] for k in range(1, len(columns))]:
         if len(blocks[-1]) > 1 and sum(widths[k] + 2 for k in [*blocks[-1], *group]) - 2 > width():
             blocks.append([0])
         blocks[-1].extend(group)
+    # A terminal that cannot print the rule would end the command with an error.
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     rule = "─" if encoding.lower().startswith("utf") else "-"
     for block in blocks:
@@ -139,6 +142,7 @@ def _room(indent: int = 0) -> int:
 
 
 def _wrap(text: str, room: int) -> list[str]:
+    # Options and paths are never broken: people copy them.
     return textwrap.wrap(visible(text), max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
 
 
@@ -178,6 +182,7 @@ def plain(value: Any) -> Any:
     value = value.item() if hasattr(value, "item") else value
     if isinstance(value, float) and not math.isfinite(value):
         return None
+    # Readers in JavaScript take numbers as doubles: digits beyond 2^53 would be lost.
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > _LARGEST_EXACT:
         return str(value)
     return value

@@ -1,8 +1,7 @@
 """Pictures of mechanisms whose reports are not places of their domain: answers of queries, released numbers.
 
-A grid of two axes has maps of the likeliest answer and of the expected loss. Further maps over u show P(y|u) of the
-most reported answers, or, with secrets named, bars show their rows. One axis has P(y|u) as an image, the cheapest
-answer as a line, and a few rows below.
+Two axes: maps of the likeliest answer, of the expected loss, and of P(y|u) for the most reported answers; or bars, for
+secrets that are named. One axis: P(y|u) as an image with the cheapest answer as a line, and a few rows below.
 """
 
 from __future__ import annotations
@@ -124,6 +123,7 @@ def _release_figure(mechanism: xr.Dataset, domain: Domain, table: Array, chosen:
     above, below = figure.subplots(2, 1, height_ratios=[3, 2])
     at, points, losses = domain.points[:, 0], rows_of(mechanism).report_points, loss_matrix(mechanism)
     ordered = points.shape[1] == 1 and bool((np.diff(points[:, 0]) > 0).all())
+    # Released numbers that increase are drawn at their values, other answers at their numbers.
     value = points[:, 0] if ordered else np.arange(table.shape[1], dtype=float)
     unit = visible(mechanism["report_x"].attrs.get("units", "1")) if ordered else "1"
     label = "released number" if unit == "1" else f"released number ({unit})"
@@ -137,6 +137,7 @@ def _release_figure(mechanism: xr.Dataset, domain: Domain, table: Array, chosen:
     if at.max() >= _PLAIN:
         above.xaxis.set_major_formatter("{x:,.0f}")
     above.set_ylabel(label)
+    # By default two quartiles, and the secret whose answers cost most.
     costliest = int(np.argmax((table * losses).sum(axis=1)))
     usual = {domain.size // 4: "", costliest: ", where the loss is largest", 3 * domain.size // 4: ""}
     words = usual if chosen is None else dict.fromkeys(chosen, "")

@@ -81,6 +81,7 @@ def new_figure(**settings: Any) -> Figure:
             text.set_parse_math(not words or words.startswith(_FORMULA))  # type: ignore[attr-defined]
         drawn(renderer)
 
+    # Notebooks call _repr_png_: no pyplot, whose figures are global state.
     figure.draw = draw  # type: ignore[method-assign]
     figure._repr_png_ = png  # type: ignore[attr-defined]
     return figure
@@ -88,8 +89,9 @@ def new_figure(**settings: Any) -> Figure:
 
 def mechanism_style(name: str) -> dict[str, str]:
     """The colour and marker of a mechanism, as matplotlib takes them."""
-    number = crc32(name.encode())
-    other = _GREYS[number % len(_GREYS)], _OTHERS[number % len(_OTHERS)]
+    # By a checksum of the name: a mechanism looks the same in every picture.
+    checksum = crc32(name.encode())
+    other = _GREYS[checksum % len(_GREYS)], _OTHERS[checksum % len(_OTHERS)]
     return dict(zip(("color", "marker"), STYLES.get(name, other), strict=True))
 
 
@@ -115,6 +117,7 @@ def lines_over(path: str | Path | None, domain: Domain) -> list[NDArray[np.float
     margin = float((high - low).max())
     near = []
     for line in LINE_READER.get()(path):
+        # Points out of the reach of the plane are not finite. fmax and fmin skip NaN, and NaN interrupts the line.
         points = domain.plane.forward(line[:, 0], line[:, 1])
         if (np.fmax.reduce(points) >= low - margin).all() and (np.fmin.reduce(points) <= high + margin).all():
             near.append(np.where(np.isfinite(points).all(axis=1, keepdims=True), points, np.nan))
@@ -148,9 +151,10 @@ class Ground:
     def image(self, values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
         """Values (n,) on the lattice, (rows along y, columns along x), masked where no secret is."""
         inside = self.domain.lookup >= 0
-        whole = np.full(inside.shape, np.nan)
-        whole[inside] = values
-        return np.ma.masked_array(whole, mask=~inside).T
+        # The lattice has x first; an image has a row for every y.
+        lattice = np.full(inside.shape, np.nan)
+        lattice[inside] = values
+        return np.ma.masked_array(lattice, mask=~inside).T
 
     def size(self, panel: float) -> tuple[float, float]:
         """Width and height in inches of a map: a network is a third wider than a grid of `panel` inches."""
@@ -247,6 +251,7 @@ def _degree_labels(degrees: NDArray[np.float64]) -> list[str]:
 
 def bar_length(width: float) -> float:
     """The largest of 1, 2 and 5 times a power of ten that is at most a third of `width`."""
+    # 1e-12: a third in doubles may miss a round length that fits exactly.
     power = 10.0 ** math.floor(math.log10(width / 3))
     return max(step * power for step in (1.0, 2.0, 5.0) if step * power <= width / 3 * (1 + 1e-12))
 

@@ -1,10 +1,8 @@
 """Maps of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display.
 
-Two axes have maps of the level eps(u), times the scale of the metric, and of the prior, each if it varies. A map of the
-expected loss follows, or excess and rings if the file has a diagnosis. Then come P(.|u) at a few secrets, on one
-logarithmic colour scale down to 10^-5 of the maximum. One axis has lines, streets have dots at their nodes; masked
-cells are grey. Headings give the probability of the true place and the radius that holds 95 % of the reports.
-Source: Koufogiannis & Pappas 2016, Figures 2 and 3 (density; rows at points of high, medium and low density).
+Maps of the level and of the prior come first, each if it varies; then the expected loss, or the excess of a diagnosis;
+then rows P(.|u) of a few secrets on one logarithmic colour scale. One axis has lines, streets have dots at their nodes,
+and masked cells are grey. After Koufogiannis & Pappas 2016, Figures 2 and 3.
 """
 
 from __future__ import annotations
@@ -200,9 +198,9 @@ def row_words(domain: Domain, u: int, row: Array) -> str:
 def over_places(mechanism: xr.Dataset, rows: Array) -> Array:
     """Rows (b, m) over the reports of a mechanism, which are secrets, as (b, n) over the secrets; 0 elsewhere."""
     stored = MechanismFile.read(mechanism)
-    spread = np.zeros((len(rows), stored.domain.size))
-    spread[:, stored.report_cells] = rows
-    return spread
+    probabilities = np.zeros((len(rows), stored.domain.size))
+    probabilities[:, stored.report_cells] = rows
+    return probabilities
 
 
 def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
@@ -212,6 +210,7 @@ def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
     table = over_places(mechanism, drawn_rows(mechanism))
     prior = np.asarray(mechanism["prior"].values, float)
     true = np.diagonal(table)
+    # A place without probability has no reports to speak of: its row would distort the range.
     likely = prior > 0
     low, high = probability(true[likely].min()), probability(true[likely].max())
     ranged = "" if low == high else f" ({low} to {high})"

@@ -104,6 +104,7 @@ def loss_map(mechanism: xr.Dataset, ground: Ground, table: Array) -> Panel:
 def draw_rows(axes: Axes, at: Array, rows: Iterable[Array], names: Iterable[str], places: Iterable[int] = ()) -> None:
     """Rows of probabilities as lines over `at`, logarithmic down to `FLOOR`; a circle at each of the places."""
     lines = list(zip(rows, names, strict=True))
+    # Colour and dashes change together: lines differ in grey too.
     for k, (row, name) in enumerate(lines):
         colour, dashes = LINES[k % len(LINES)]
         axes.plot(at, row, color=colour, linestyle=dashes, marker=".", linewidth=1.2, label=name)
@@ -130,6 +131,7 @@ def entitle(figure: Figure, result: xr.Dataset, claim: str, *last: str) -> None:
     uniform = ", uniform prior" if "prior" in result and not varies(result["prior"].values) else ""
     first = problem_sentence(result, result.sizes["secret"]) + uniform
     sentences = "\n".join(filter(None, (first, claim, metric_sentence(result), *last))).split("\n")
+    # Matplotlib does not wrap a heading, and would cut it at the edge.
     lines = [line for sentence in sentences for line in textwrap.wrap(sentence, int(_PER_INCH * figure.get_figwidth()))]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=10)
 

@@ -1,9 +1,8 @@
 """Plot: the picture of a sweep, and pictures as files. maps.py draws a mechanism, panels.py a diagnosis.
 
-A sweep shows above the loss against the privacy level, with the certified interval [lower_bound, loss] of the optimum.
-Every baseline stands at its effective level. It is hollow where it breaks its claim. An arrow shows that it continues
-left of the axis. Below is the distance of certified mechanisms from the lower bound, in percent. Levels are scales of
-the metric; the top axis has nats per unit, for metrics with one level or a smallest one.
+The upper panel of a sweep has the loss against the privacy level, and the interval [lower_bound, loss] of the optimum.
+Every baseline is drawn at its effective level, hollow if it breaks its claim; an arrow marks one that continues left of
+the axis. The lower panel has the excess over the lower bound in percent. The top axis converts scales to nats per unit.
 """
 
 from __future__ import annotations
@@ -87,6 +86,7 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
         tidy(axes)
     _draw_nats(above, curve)
     handles, labels = above.get_legend_handles_labels()
+    # Curves were drawn in reverse: the legend lists them as compare does.
     figure.legend(handles[::-1], labels[::-1], fontsize=8, frameon=False, loc="outside right upper")
     return figure
 
@@ -109,6 +109,7 @@ def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
     axes.fill_between(at, np.maximum(bound, 0), loss, color=BLACK, alpha=0.25, linewidth=0)
     axes.plot(at, loss, color=BLACK, marker="o", markersize=4, linewidth=1.8, label=label)
     values = np.concatenate([curve[name].values for name in curve if str(name).endswith("loss")])
+    # Losses that are rounding alone would stretch a logarithmic axis.
     shown = values[values > RESOLUTION * curve.attrs["constant_loss"]]
     if len(shown) and shown.max() > _LOG_RANGE * shown.min():
         axes.set_yscale("log")
@@ -149,6 +150,7 @@ def _draw_excess(axes: Axes, curve: xr.Dataset) -> None:
                 excess = np.where(bound > 0, 100 * (curve[variable].values / bound - 1), np.nan)
             style: dict[str, Any] = {**mechanism_style(name), "markersize": 4}
             axes.plot(at, excess, **style, linewidth=1, label=name)
+    # Linear below 0.1 %, so that an excess of 0 has a place on the axis.
     axes.set_yscale("symlog", linthresh=0.1, linscale=0.5)
     axes.yaxis.set_major_formatter("{x:g}")
     axes.set_ylim(-0.02, max(2.0, 2 * axes.dataLim.ymax if math.isfinite(axes.dataLim.ymax) else 0.0))

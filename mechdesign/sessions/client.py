@@ -29,7 +29,7 @@ from mechdesign.sessions.movement import Chain
 from mechdesign.sessions.rules import Clock, Risk
 from mechdesign.verification.verify import verify
 from mechdesign.web.client import folder_contents
-from mechdesign.web.packed import packed
+from mechdesign.web.packed import pack_mechanism
 
 MOST_CELLS = 1 << 11
 WINDOWS = ("1d", "24h", "7d", "14d", "30d")  # that a limit may be for
@@ -42,7 +42,7 @@ def packed_session(design: SessionDesign, about: dict[str, str | float]) -> byte
     if design.domain.size > MOST_CELLS:
         raise SizeError("too many places", field="cells", value=design.domain.size, remedy="use larger cells")
     tables = [
-        packed(
+        pack_mechanism(
             MechanismFile.read(sampler.mechanism),
             sampler.certificate,
             {"problem": str(sampler.mechanism.attrs["problem"])},

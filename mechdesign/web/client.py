@@ -1,6 +1,6 @@
 """client: a mechanism, a device map or a session design as the folder that an app ships, for browsers and Node.
 
-It is written next to its place, then renamed. An old folder is replaced only if it holds nothing but such files.
+The folder is written next to its target, then renamed. An old one is replaced only if it has client files alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mechdesign.output.packaged import package_file, package_script
 from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import require_certified
-from mechdesign.web.packed import packed, size_words
+from mechdesign.web.packed import pack_mechanism, size_words
 
 _READ = ("plane.mjs", "frame.mjs", "table.mjs", "region.mjs", "places.mjs")
 _BEFORE = (*_READ, "draw.mjs", "ball.mjs", "ledger.mjs", "memory.mjs")
@@ -113,6 +113,7 @@ def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool
             with (beside / name).open("xb") as stream:
                 stream.write(content)
                 stream.flush()
+                # On disk before the rename: a crash then leaves a complete folder, the old one or the new one.
                 os.fsync(stream.fileno())
         # mkdtemp makes a folder for its owner alone; a web server must read it. Only setting the umask returns it.
         umask = os.umask(0)
@@ -131,9 +132,9 @@ def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool
         raise write_error(target, error) from error
     finally:
         # The old folder is removed only if a folder stands at its place.
-        for left in (beside, old):
-            if left is not None and (left is beside or target.exists()):
-                shutil.rmtree(left, ignore_errors=True)
+        for remainder in (beside, old):
+            if remainder is not None and (remainder is beside or target.exists()):
+                shutil.rmtree(remainder, ignore_errors=True)
 
 
 def write_client(
@@ -203,7 +204,7 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
     nouns = words_of(stored.domain)
     drawn = _CLASSES if nouns is CLASSES else _rename_nouns(_CELLS, nouns) if stored.positions is None else _POSITIONS
     words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn}
-    table = packed(stored, certify(mechanism), about)
+    table = pack_mechanism(stored, certify(mechanism), about)
     contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size, nouns)
     return contents | {"index.html": _trial_page()}
 
@@ -218,13 +219,14 @@ def _trial_page() -> bytes:
 
 def folder_contents(
     readme: str,
-    own: Mapping[str, str],
+    readme_words: Mapping[str, str],
     table: bytes,
     about: Mapping[str, str | float],
     cells: int,
     nouns: Words = CELLS,
 ) -> dict[str, bytes]:
-    """Files of the folder by name, except its page; `own` has words of its README, `nouns` those for its secrets."""
+    """Files of the folder by name, except its page; `readme_words` fill its README, `nouns` name its secrets."""
+    # A classic script contains the table: pages opened from the disk may not fetch files.
     embedded = f'const TABLE = "{base64.b64encode(table).decode()}";\n'
     script = embedded + join_modules("embedded.mjs") + f"globalThis.{_GLOBAL} = {{ {PUBLIC} }};\n"
     words = {
@@ -232,7 +234,7 @@ def folder_contents(
         "size": size_words(len(table)),
         "cells": str(cells),
         "name": package_name(str(about["problem"])),
-        **own,
+        **readme_words,
     }
     return {
         "report.bin": table,

@@ -76,7 +76,7 @@ class Arrays:
         self._size = start + len(data)
         return {"dtype": values.dtype.str.lstrip("<>|="), "shape": list(values.shape), "start": start, **attributes}
 
-    def packed(self, contents: dict[str, Any]) -> bytes:
+    def pack(self, contents: dict[str, Any]) -> bytes:
         """Compress the length of `contents` (uint32), their JSON, and at a multiple of 8 bytes the arrays."""
         text = json.dumps(contents, allow_nan=False, separators=(",", ":")).encode()
         before = len(text).to_bytes(4, "little") + text
@@ -142,13 +142,14 @@ def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict
         "verification": checked.as_dict(),
         "facts": facts,
     }
-    return contents["kind"], arrays.packed(contents)
+    return contents["kind"], arrays.pack(contents)
 
 
 def protection_contents(checked: Verification) -> dict[str, Any]:
     """The numbers of the sentence on protection."""
     p = checked.protection
     assert p is not None
+    # JSON has no infinity.
     factor: float | str | None = "unbounded" if p.factor == math.inf else p.factor
     return {"within": p.within, "factor": factor, "exact": p.exact, "path": p.path}
 
@@ -161,14 +162,15 @@ def near_rows(stored: MechanismFile, count: int) -> NDArray[np.int64]:
     """The likeliest secret and those nearest to it by edges, at most `count`, ascending."""
     edges = stored.edges
     first = int(np.argmax(stored.mechanism["prior"].values))
-    beside: list[list[int]] = [[] for _ in range(stored.domain.size)]
+    # Breadth first along short edges: the carried rows are adjacent, so that edges between them can be proved.
+    neighbours: list[list[int]] = [[] for _ in range(stored.domain.size)]
     order = np.argsort(edges.length, kind="stable")
     for u, v in zip(edges.tail[order].tolist(), edges.head[order].tolist(), strict=True):
-        beside[u].append(v)
-        beside[v].append(u)
+        neighbours[u].append(v)
+        neighbours[v].append(u)
     seen, waiting = {first}, deque([first])
     while waiting and len(seen) < count:
-        for v in beside[waiting.popleft()]:
+        for v in neighbours[waiting.popleft()]:
             if v not in seen and len(seen) < count:
                 seen.add(v)
                 waiting.append(v)

@@ -25,6 +25,7 @@ _ROUNDING = 1e-9  # relative: a lower bound may exceed its loss by this rounding
 def curve_facts(curve: xr.Dataset) -> dict[str, Any]:
     """Texts of the page of a sweep, its curve as a picture in base64 where Matplotlib is there."""
     attrs, points = curve.attrs, curve_points(curve)
+    # A sweep has no tables to prove it, but its bounds must not contradict its losses: those never rise with the scale.
     for below, point in zip([points[0], *points], points, strict=False):
         if not point.lower_bound <= min(point.loss, below.loss) * (1 + _ROUNDING):
             raise InputError(

@@ -47,7 +47,7 @@ MOST_COLUMNS, MOST_GENERATORS = 1 << 19, 1 << 24
 DIFFERENCES = ("index", "target", "inner", "tail", "ahead", "units", "first", "from")
 
 
-def packed(stored: MechanismFile, certificate: Certificate, about: dict[str, str | float]) -> bytes:
+def pack_mechanism(stored: MechanismFile, certificate: Certificate, about: dict[str, str | float]) -> bytes:
     """Pack a proved mechanism, with the texts `about` in its header; SizeError beyond the limits of this module."""
     domain = stored.domain
     mechanism = stored.mechanism
@@ -117,6 +117,7 @@ def _masses(mass: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
             value=f"{mass.shape[0]} x {mass.shape[1]}",
             remedy="use fewer cells, or a factored mechanism",
         )
+    # astype keeps the lower 32 bits of a mass.
     return {"low": mass.T.astype(np.uint32), "high": (mass.T >> np.uint64(32)).astype(np.uint32)}
 
 

@@ -1,7 +1,7 @@
 """page: a mechanism, a map, a sweep or an estimate as one HTML file that needs no other file and no network.
 
-The file of a mechanism or a map carries its exact integers (contents.py), the program that proves and shows them
-(web/browser), and a policy that lets it load nothing. Its HTML has the sentences and figures for readers without
+The page of a mechanism or a map has its exact integers (contents.py), the program that proves and shows them
+(web/browser), and a policy that loads nothing. The sentences and figures are also plain HTML, for readers without
 scripts. Pages of sweeps and estimates have no scripts.
 """
 
@@ -116,7 +116,7 @@ RESULT_PAGES = ResultWriter(suffixes=SUFFIXES, check_target=check_page_target, s
 
 
 def load_shown(path: str | Path) -> Any:
-    """Read a file that `save_page` shows: a mechanism, a device map, a sweep or an estimate."""
+    """Read a file that `save_page` accepts."""
     kind = file_kind(path)
     if kind is not None:
         return kind.load(path)
@@ -138,17 +138,17 @@ def page_text(
             "has no page",
             field="file",
             value=schema,
-            remedy="give a mechanism, a map, a sweep or an estimate, as solve, export, sweep and estimate do",
+            remedy="pass a mechanism, a device map, a sweep or an estimate",
         )
     if mechanisms and not schema.startswith("mechdesign/estimate/"):
         raise InputError(
             "are for the page of an estimate",
             field="mechanisms",
             value=len(mechanisms),
-            remedy="give the file of the estimate first",
+            remedy="pass the file of the estimate first",
         )
     if comparison is not None and schema not in MECHANISMS:
-        raise InputError("is for mechanisms", field="page", value=schema, remedy="give a mechanism")
+        raise InputError("is for mechanisms", field="page", value=schema, remedy="pass a mechanism")
     page = PAGES[schema](result, mechanisms, on_progress)
     compared = None if comparison is None else comparison_facts(comparison, page.facts["loss_unit"], result)
     return _render(replace(page, facts=page.facts | {"comparison": compared}), title)
@@ -175,6 +175,7 @@ SHOWN: Registry[Schema] = Registry("schemas of pages", {**MECHANISMS, SWEEP.name
 
 def proof_script() -> str:
     """The program that proves a page, after the modules of the client that it uses, under the name `device`."""
+    # Names of the client's modules may collide with those of the proof: a function scope keeps them apart.
     device = "\n".join(package_script(f"web/device/{name}.mjs") for name in _DEVICE)
     wrapped = f"const device = (() => {{\n{device}\nreturn {{ {_SHARED} }};\n}})();\n"
     return "\n".join([wrapped, *(package_script(f"web/browser/proof/{name}.js") for name in _PROOF)])
@@ -182,6 +183,7 @@ def proof_script() -> str:
 
 def _render(page: Page, title: str | None) -> str:
     style = "\n" + package_file("web/browser/page.css").decode()
+    # The policy allows these very texts, by hash, and no connection: a page cannot send anything.
     policy = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
     raw = {"style": style}
     if page.packed is not None:

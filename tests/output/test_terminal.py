@@ -17,7 +17,7 @@ from mechdesign import baselines, verify
 from mechdesign.base import progress as progress_of_base
 from mechdesign.extend import Progress
 from mechdesign.output import text_tables as printing
-from mechdesign.output.compare import ComparisonRow, printed, rows
+from mechdesign.output.compare import ComparisonRow, figure_texts, rows
 from mechdesign.output.reports.comparison import comparison_words
 from mechdesign.output.reports.curve import curve_words
 from mechdesign.output.reports.solve import SolveReport
@@ -67,7 +67,7 @@ def test_a_comparison_stacks_where_it_must(columns, blocks, monkeypatch, capsys)
     assert max(map(len, lines)) <= columns
     assert sum(line.startswith("mechanism ") for line in lines) == blocks
     for shown in table:
-        assert set(printed(shown)) <= set(out.split())
+        assert set(figure_texts(shown)) <= set(out.split())
     said = (
         "optimal has the smallest loss: 0.05919 to true positions (0.7694 between centres of cells). No mechanism with "
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mechdesign.base.formatting import Column, amount, length, number
 from mechdesign.base.units import unit_word
 from mechdesign.output.captions import readable_unit
-from mechdesign.output.compare import POSITIONS, ComparisonRow, columns, printed
+from mechdesign.output.compare import POSITIONS, ComparisonRow, columns, figure_texts
 from mechdesign.output.sentences import QUOTED_GAP, join_sentences
 from mechdesign.output.text_tables import Block, Note, TextTable
 from mechdesign.problem.problem import DesignProblem
@@ -32,7 +32,7 @@ def comparison_words(rows: Sequence[ComparisonRow], problem: DesignProblem) -> I
     shown = [k for k, column in enumerate(known) if any(column.value(row) is not None for row in rows)]
     if rows:
         yield _sentence(rows, problem)
-        lines = [(row.mechanism, printed(row, known)) for row in rows]
+        lines = [(row.mechanism, figure_texts(row, known)) for row in rows]
         yield TextTable(
             ["mechanism", *(heading_with_unit(known[k], problem) for k in shown)],
             [[name, *(figures[k] for k in shown)] for name, figures in lines],

@@ -58,7 +58,7 @@ _LEVELS = ("claimed_epsilon", "effective_epsilon")
 _UNPROVED = "the new mechanism does not verify and was not saved; report this problem"
 
 
-def proved(mechanism: xr.Dataset) -> Verification:
+def require_verified(mechanism: xr.Dataset) -> Verification:
     """Verify a new mechanism before it is saved. Raises DesignError if it is not certified."""
     try:
         checked = verify(mechanism)
@@ -71,14 +71,14 @@ def proved(mechanism: xr.Dataset) -> Verification:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SolveReport:
-    """Figures of one mechanism, None where one does not exist. Losses are in loss units.
+    """Figures of one mechanism, None if one does not exist. Losses are in loss units, levels in nats per unit.
 
-    The gap is relative to the objective if objective_of names one, else to the loss. The remapped_gap is relative to
-    the remapped loss of a factored mechanism. A within_cell_error is the mean loss of snapping to cell centres, and
-    position_loss the loss to the true position. For mechanisms that are private between cell centres, cell_lower_bound
-    bounds it, and price is the relative excess of the objective over this bound. Peak resident memory, peak_mb, is in
-    10^6 bytes. Both claimed_epsilon and effective_epsilon are in nats per unit, if there is one level. Further figures
-    are in beside.
+    - gap: relative to the objective if objective_of names one, else to the loss.
+    - remapped_gap: relative to the remapped loss of a factored mechanism.
+    - within_cell_error: mean loss of moving positions to cell centres; position_loss: the loss to the true position.
+    - cell_lower_bound: bounds the loss among mechanisms that are private between cell centres only; price: the relative
+      excess of the objective over it.
+    - beside: further figures of the document.
     """
 
     mechanism: xr.Dataset

@@ -26,10 +26,7 @@ from mechdesign.verification.verify import OF_A_MAP, Verification
 
 @dataclass(frozen=True, kw_only=True)
 class RuleAuditor:
-    """Audits the rules by which devices round positions.
-
-    audit: the JSON document of a rule, with test vectors; words: its text.
-    """
+    """Audits rules by which devices round positions: audit(rule) returns a JSON document, words(document) its text."""
 
     audit: Callable[[str], dict[str, Any]]
     words: Callable[[Mapping[str, Any]], Iterator[Block]]
@@ -42,7 +39,7 @@ _WINDOWS = {"1d": "calendar day", "24h": "any 24 hours"}
 def verification_words(
     result: Verification, stored: MechanismFile | None = None, *, verbose: bool = False
 ) -> Iterator[Block]:
-    """The outcome and its reasons; the claim and rows if `verbose`; stored: a certified mechanism."""
+    """The blocks of a verification; stored: the file of a certified mechanism."""
     if result.certified and result.windows is not None:
         yield "Certified: every table is private as claimed, and no transcript exceeds the stated cost of a window."
     elif result.certified:
