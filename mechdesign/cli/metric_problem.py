@@ -29,7 +29,7 @@ def named_problem(
     """The problem of a metric with a uniform prior, for a table of `secrets` rows.
 
     euclidean: epsilon (nats per unit), unit, loss (squared by default), and either grid (AxB, AxBxC or A cells, the
-    last axis fastest) with cell, or places and reports (CSV files). discrete: epsilon (nats), loss (zero-one by default).
+    last axis fastest) with cell, or places and reports (CSV files). discrete: epsilon (nats), loss (default zero-one).
     """
     if metric not in SETTINGS:
         remedy = "use one of " + ", ".join(SETTINGS)
