@@ -29,11 +29,14 @@ def test_map_is_exported_verified_and_sampled(tmp_path: Path, run, run_json) -> 
     assert words.startswith("Certified. Protects cells, not positions: between two people however close, one report ")
     assert "every inequality of the claim holds, and no row sum exceeds its bound" in words
     assert "levels of the map" in words
-    code, told = run_json("sample", target, "--at", "0.2", "5", "-n", "7", "--seed", "2")
-    assert (code, len(told["reports"]), told["unit"], told["claim"]) == (0, 7, "cell", small_map().claim)
+    code, document = run_json("sample", target, "--at", "0.2", "5", "-n", "7", "--seed", "2")
+    assert code == 0
+    assert len(document["reports"]) == 7
+    assert document["unit"] == "cell"
+    assert document["claim"] == small_map().claim
     drawn = md.devicemap.MapSampler(small_map()).sample(at=(0.2, 5.0), size=7, rng=2)
-    assert told["reports"] == drawn.values[0].tolist()
-    assert told["report_x"] == drawn["report_x"].values[0].tolist()
+    assert document["reports"] == drawn.values[0].tolist()
+    assert document["report_x"] == drawn["report_x"].values[0].tolist()
 
 
 @needs("web")
@@ -66,14 +69,14 @@ BAD = [
 @pytest.fixture(scope="module")
 def folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that BAD names; no command of it writes one."""
-    made = tmp_path_factory.mktemp("bad")
+    folder = tmp_path_factory.mktemp("bad")
     content = file.read_bytes()
-    (made / "slope.compact").write_bytes(content)
-    (made / "kept.compact").write_bytes(content)
-    (made / "damaged.compact").write_bytes(content[:-40] + bytes(1) + content[-39:])
-    md.save(design(), made / "slope.nc")
-    md.save(md.baselines.exponential(md.load_problem("line", cells=4)), made / "line.nc")
-    return made
+    (folder / "slope.compact").write_bytes(content)
+    (folder / "kept.compact").write_bytes(content)
+    (folder / "damaged.compact").write_bytes(content[:-40] + bytes(1) + content[-39:])
+    md.save(design(), folder / "slope.nc")
+    md.save(md.baselines.exponential(md.load_problem("line", cells=4)), folder / "line.nc")
+    return folder
 
 
 @needs("web")
@@ -83,6 +86,7 @@ def folder(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_bad_map_input_is_named(words, field, code, folder, run_json, monkeypatch) -> None:
     monkeypatch.chdir(folder)
     before = sorted(folder.iterdir())
-    ended, told = run_json(*words)
-    assert (ended, told["error"]["field"]) == (code, field)
+    exit_code, document = run_json(*words)
+    assert exit_code == code
+    assert document["error"]["field"] == field
     assert sorted(folder.iterdir()) == before

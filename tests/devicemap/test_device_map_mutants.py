@@ -1,4 +1,4 @@
-"""Device maps: what is certified of a changed one is true, and only certified ones are drawn from."""
+"""Device maps: the claim of a certified mutant is true, and only certified maps are drawn from."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from mechdesign.devicemap import DeviceMap
 from mechdesign.errors import InputError, VerificationError
 
 
-def changed(name: str, place: tuple[int, int], by: int) -> DeviceMap:
+def change_place(name: str, place: tuple[int, int], by: int) -> DeviceMap:
     """The map with another level, potential or weight at one place."""
-    held = getattr(small_map(), name).copy()
-    held[place] += np.array(by).astype(held.dtype)
-    return replace(small_map(), **{name: held})
+    values = getattr(small_map(), name).copy()
+    values[place] += np.array(by).astype(values.dtype)
+    return replace(small_map(), **{name: values})
 
 
-def within(place: tuple[int, int] = (2, 3)) -> tuple[int, int]:
+def secret_place(place: tuple[int, int] = (2, 3)) -> tuple[int, int]:
     """A place among the secrets."""
     return small_map().margin + place[0], small_map().margin + place[1]
 
 
-def reader_agrees(compact: DeviceMap) -> bool:
-    """Whether every edge is covered and every sum is within its bound, by the reader in plain Python."""
-    reader = Reader(content(compact))
-    sums = [reader.total(secret) for secret in range(compact.secrets)]
-    steps = HALF[: compact.stencil // 2]
-    edges = [(u, k) for u in range(compact.secrets) for k in steps if reader.ends(u, k) is not None]
+def reader_agrees(device_map: DeviceMap) -> bool:
+    """True if every edge is covered and every sum is within its bound, by the reader in plain Python."""
+    reader = Reader(content(device_map))
+    sums = [reader.total(secret) for secret in range(device_map.secrets)]
+    steps = HALF[: device_map.stencil // 2]
+    edges = [(u, k) for u in range(device_map.secrets) for k in steps if reader.ends(u, k) is not None]
     covered = all(reader.covered(secret, step, sums) for secret, step in edges)
     return covered and all(total <= reader.bound(secret) <= 4 * total for secret, total in enumerate(sums))
 
 
 MUTANTS = {
     "untouched": (small_map, True),
-    "a level lower": (lambda: changed("level", within(), -1000), False),
-    "a level higher": (lambda: changed("level", within(), 1), True),
-    "a level much higher": (lambda: changed("level", within(), 9000), False),
-    "a level of the margin": (lambda: changed("level", (0, 0), 1000), True),
-    "a potential": (lambda: changed("potential", within(), 1000), False),
-    "a potential of 1 s": (lambda: changed("potential", within(), -1), None),
-    "a weight": (lambda: changed("weight", within(), 64), False),
-    "a weight by a sixteenth of an octave": (lambda: changed("weight", (0, 0), -1), None),
+    "a level lower": (lambda: change_place("level", secret_place(), -1000), False),
+    "a level higher": (lambda: change_place("level", secret_place(), 1), True),
+    "a level much higher": (lambda: change_place("level", secret_place(), 9000), False),
+    "a level of the margin": (lambda: change_place("level", (0, 0), 1000), True),
+    "a potential": (lambda: change_place("potential", secret_place(), 1000), False),
+    "a potential of 1 s": (lambda: change_place("potential", secret_place(), -1), None),
+    "a weight": (lambda: change_place("weight", secret_place(), 64), False),
+    "a weight by a sixteenth of an octave": (lambda: change_place("weight", (0, 0), -1), None),
     "a longer step": (lambda: replace(small_map(), step=small_map().step * 11 // 10), False),
     "a shorter step": (lambda: replace(small_map(), step=small_map().step * 9 // 10), None),
     "a step of 1": (lambda: replace(small_map(), step=1), None),
@@ -76,13 +76,13 @@ BY_DEFAULT = ("a level lower", "a potential", "a lower bound")
 @pytest.mark.obligation("device-map")
 def test_certified_maps_are_private(name, tmp_path) -> None:
     mutant, expected = MUTANTS[name]
-    compact = mutant()
+    device_map = mutant()
     path = tmp_path / "m.compact"
-    path.write_bytes(content(compact))
+    path.write_bytes(content(device_map))
     found = md.verify(path)
-    assert found.certified is (found.reasons == []) is reader_agrees(compact)
+    assert found.certified is (found.reasons == []) is reader_agrees(device_map)
     assert expected is None or found.certified is expected
-    assert (found.claim == small_map().claim) is (compact.claim_digest == small_map().claim_digest)
+    assert (found.claim == small_map().claim) is (device_map.claim_digest == small_map().claim_digest)
     if not found.certified:
         assert re.match("(potential|bound): [1-9][0-9]* ", found.reasons[0])
 
@@ -104,17 +104,19 @@ def test_impossible_kernel_numbers_are_refused(mutant, field) -> None:
 
 @pytest.mark.obligation("device-map")
 def test_verification_figures_of_map() -> None:
-    found, own = md.verify(small_map()), md.verify(design())
-    assert (found.certified, found.violations, found.expected_loss) == (True, 0, None)
+    found, of_design = md.verify(small_map()), md.verify(design())
+    assert found.certified
+    assert found.violations == 0
+    assert found.expected_loss is None
     assert found.edge_source == "levels of the map"
     assert 0.99 < found.ratio <= 1.0
-    assert abs(found.ratio - own.ratio) < 0.01
+    assert abs(found.ratio - of_design.ratio) < 0.01
 
 
 @pytest.mark.obligation("device-map")
 def test_only_certified_maps_are_sampled() -> None:
     with pytest.raises(VerificationError):
-        md.devicemap.MapSampler(changed("weight", within(), 64))
+        md.devicemap.MapSampler(change_place("weight", secret_place(), 64))
     sampler = md.devicemap.MapSampler(small_map())
     drawn = sampler.sample([3, 22], 400, rng=1)
     assert drawn.dims == ("secret", "draw")
@@ -130,10 +132,10 @@ def test_only_certified_maps_are_sampled() -> None:
 
 
 def test_rows_are_near_those_of_design() -> None:
-    """The mean distance of 4,000 simulated reports, to four standard errors, about 5 %, beside that of the design."""
+    """The mean distance of 4,000 simulated reports against that of the design, to four standard errors, about 5 %."""
     points, size = small_map().domain.points, 4_000
     ours = md.devicemap.MapSampler(small_map()).sample([17], size, rng=3).values[0]
     theirs = Sampler(design()).sample([17], size, rng=4).values[0]
     apart = [np.linalg.norm(points[drawn] - points[17], axis=1) for drawn in (ours, theirs)]
-    error = np.sqrt(sum(each.var() / size for each in apart))
+    error = np.sqrt(sum(distances.var() / size for distances in apart))
     assert abs(apart[0].mean() - apart[1].mean()) < 4 * error + 0.02 * apart[1].mean()

@@ -35,17 +35,17 @@ def sampler(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def reports(tmp_path: Path, request: pytest.FixtureRequest) -> Callable[[str, str, list[Vector]], list[int]]:
-    """What a language draws from a map for vectors, in turn."""
+    """A function that returns the reports that a language draws from a map for vectors."""
 
-    def drawn(language: str, name: str, vectors: list[Vector]) -> list[int]:
+    def draw(language: str, name: str, vectors: list[Vector]) -> list[int]:
         if language == "javascript":
             return reports_in_node(tmp_path, content(name), vectors)
         return reports_in_c(tmp_path, flat(region(name)), vectors, request.getfixturevalue("sampler"))
 
-    return drawn
+    return draw
 
 
-def expected(vectors: list[Vector]) -> list[int]:
+def expected_reports(vectors: list[Vector]) -> list[int]:
     return [report for vector in vectors for report in vector.reports]
 
 
@@ -53,8 +53,8 @@ def expected(vectors: list[Vector]) -> list[int]:
 @pytest.mark.obligation("same-draws")
 def test_equal_bytes_give_equal_reports(reports, name: str, language: str) -> None:
     vectors = drawn_vectors(name, 6, seed=11)
-    assert len(set(expected(vectors))) > 30
-    assert reports(language, name, vectors) == expected(vectors)
+    assert len(set(expected_reports(vectors))) > 30
+    assert reports(language, name, vectors) == expected_reports(vectors)
 
 
 @pytest.mark.parametrize(
@@ -67,20 +67,20 @@ def test_reports_change_at_ends_of_intervals(reports, name: str, language: str) 
     drawn_again = [vector for vector in vectors if len(vector.content) == 32]
     assert len(vectors) > 120
     assert len(drawn_again) >= 2 * 3  # at S, at the bound and before it
-    assert reports(language, name, vectors) == expected(vectors)
+    assert reports(language, name, vectors) == expected_reports(vectors)
 
 
 @pytest.mark.parametrize("language", DRAWS)
 def test_unreachable_bound_is_refused(reports, monkeypatch, language: str) -> None:
-    """Attack: Sbar = 2^31 S, above every sum as it must be, and a device that draws and draws."""
-    compact = region("even")
-    loose = replace(compact, bound=(compact.bound[0], compact.bound[1] + 31))
+    """Attack: Sbar = 2^31 S, above every sum as required, so that a device draws almost for ever."""
+    device_map = region("even")
+    loose = replace(device_map, bound=(device_map.bound[0], device_map.bound[1] + 31))
     file = content(loose)
     monkeypatch.setitem(globals(), "content", lambda name: file)
     monkeypatch.setitem(globals(), "region", lambda name: loose)
     never = Vector(secret=20, content=b"\x7f" * 16, reports=[0])
-    said = "exceeds 4 times the row sum"
-    with pytest.raises(AssertionError, match=said):
+    message = "exceeds 4 times the row sum"
+    with pytest.raises(AssertionError, match=message):
         reports(language, "even", [never])
     with pytest.raises(VerificationError, match="between 1 and 4 times the row sum"):
         drawing(loose).places(20, 1, lambda count: b"\x7f" * count)
@@ -94,6 +94,6 @@ def test_hundred_thousand_reports_are_equal(reports, language: str) -> None:
     found = 0
     for seed in range(8):
         vectors = drawn_vectors("wide", 76, seed=seed)
-        assert reports(language, "wide", vectors) == expected(vectors)
-        found += len(expected(vectors))
+        assert reports(language, "wide", vectors) == expected_reports(vectors)
+        found += len(expected_reports(vectors))
     assert found > 100_000

@@ -1,4 +1,4 @@
-"""The C99 sampler of device maps: maps and callers that are not as they must be, memory, its program."""
+"""The C99 sampler of device maps: invalid maps and arguments, memory, and its program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(CC is None, reason="needs a C compiler, as cc: t
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
 NAME = "far"
 PLACES = 11 * 13  # of NAME, with its margin
-ASKED = """
+PROGRAM = """
 #include "sample_region.c"
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ int main(int words, char **word) {
     FILE *file = fopen(word[k], "rb");
     size = fread(map, 1, 1 << 20, file);
     fclose(file);
-    map = realloc(map, size > 0 ? size : 1);  /* so that a sanitizer sees what lies beyond */
+    map = realloc(map, size > 0 ? size : 1);  /* so that a sanitizer sees reads beyond it */
     code = region_room(map, size, &room);
     if (code == REGION_GOOD) {
       arena = malloc(room);
@@ -74,14 +74,14 @@ int main(int words, char **word) {
 
 
 @pytest.fixture(scope="module")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+def compile_program(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     """A program of the sampler and some text."""
     place = tmp_path_factory.mktemp("c")
     (place / "sample_region.c").write_bytes(SAMPLER.read_bytes())
 
     def of(text: str | None, *words: str) -> Path:
-        (place / "asked.c").write_text(text or "")
-        source = "sample_region.c" if text is None else "asked.c"
+        (place / "program.c").write_text(text or "")
+        source = "sample_region.c" if text is None else "program.c"
         command = [str(CC), *STRICT, *words, source, "-o", "program"]
         done = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
         if done.returncode != 0 and any("sanitize" in word for word in words):
@@ -92,16 +92,16 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     return of
 
 
-def altered(at: int, form: str, value: int) -> bytes:
-    """region.map with another number, and the checksum of what it then says."""
-    given = bytearray(flat(NAME)[:-32])
-    start = 0 if form == "<H" and at == 10 else 16 + int.from_bytes(given[12:16], "little")
-    struct.pack_into(form, given, start + at, value)
-    return bytes(given) + hashlib.sha256(given).digest()
+def alter_number(offset: int, form: str, value: int) -> bytes:
+    """region.map with another number and a correct checksum."""
+    content_bytes = bytearray(flat(NAME)[:-32])
+    start = 0 if form == "<H" and offset == 10 else 16 + int.from_bytes(content_bytes[12:16], "little")
+    struct.pack_into(form, content_bytes, start + offset, value)
+    return bytes(content_bytes) + hashlib.sha256(content_bytes).digest()
 
 
-def hostile() -> dict[str, tuple[bytes, str]]:
-    """Files that are no map, and what is said of them."""
+def invalid_maps() -> dict[str, tuple[bytes, str]]:
+    """Invalid files, and a part of the message for each."""
     good = flat(NAME)
     flipped = bytearray(good)
     flipped[300] ^= 1
@@ -112,25 +112,25 @@ def hostile() -> dict[str, tuple[bytes, str]]:
         "too long": (good + b"\0", "size does not match"),
         "a changed byte": (bytes(flipped), "checksum mismatch"),
         "a report.bin": (content(NAME), "not a region.map"),
-        "another version": (altered(10, "<H", 2), "not a region.map"),
-        "one row": (altered(0, "<Q", 1), "n1 and n2"),
-        "more rows": (altered(0, "<Q", 10), "size does not match"),
-        "rows that wrap": (altered(0, "<Q", 2**31), "n1 and n2"),
-        "places that wrap": (altered(16, "<Q", 2**31 + 2), "n1 and n2"),
-        "a stencil": (altered(24, "<Q", 12), "stencil"),
-        "another stencil": (altered(24, "<Q", 8), "length scale"),
-        "a cap of 0": (altered(32, "<Q", 0), "cap"),
-        "a large cap": (altered(32, "<Q", 65_535), "cap"),
-        "a shift": (altered(40, "<Q", 62), "shift"),
-        "a bound": (altered(48, "<Q", 2**31), "g or k"),
-        "a shift of the bound": (altered(56, "<Q", 65), "g or k"),
-        "rows beyond 32 bits": (altered(0, "<Q", 2**32 + 9), "n1 and n2"),
-        "no grain": (altered(64, "<Q", 0), "grain"),
-        "a large grain": (altered(64, "<Q", 2**54), "grain"),
-        "a ratio": (altered(72, "<Q", 2**60), "ratio"),
-        "no length scale": (altered(80, "<Q", 0), "length scale"),
-        "a large length scale": (altered(88, "<Q", 2**32), "length scale"),
-        "a level of 0": (altered(120, "<H", 0), "level 0"),
+        "another version": (alter_number(10, "<H", 2), "not a region.map"),
+        "one row": (alter_number(0, "<Q", 1), "n1 and n2"),
+        "more rows": (alter_number(0, "<Q", 10), "size does not match"),
+        "rows that wrap": (alter_number(0, "<Q", 2**31), "n1 and n2"),
+        "places that wrap": (alter_number(16, "<Q", 2**31 + 2), "n1 and n2"),
+        "a stencil": (alter_number(24, "<Q", 12), "stencil"),
+        "another stencil": (alter_number(24, "<Q", 8), "length scale"),
+        "a cap of 0": (alter_number(32, "<Q", 0), "cap"),
+        "a large cap": (alter_number(32, "<Q", 65_535), "cap"),
+        "a shift": (alter_number(40, "<Q", 62), "shift"),
+        "a bound": (alter_number(48, "<Q", 2**31), "g or k"),
+        "a shift of the bound": (alter_number(56, "<Q", 65), "g or k"),
+        "rows beyond 32 bits": (alter_number(0, "<Q", 2**32 + 9), "n1 and n2"),
+        "no grain": (alter_number(64, "<Q", 0), "grain"),
+        "a large grain": (alter_number(64, "<Q", 2**54), "grain"),
+        "a ratio": (alter_number(72, "<Q", 2**60), "ratio"),
+        "no length scale": (alter_number(80, "<Q", 0), "length scale"),
+        "a large length scale": (alter_number(88, "<Q", 2**32), "length scale"),
+        "a level of 0": (alter_number(120, "<H", 0), "level 0"),
         "the map": (good, "good"),
     }
 
@@ -139,29 +139,29 @@ def hostile() -> dict[str, tuple[bytes, str]]:
     "sanitized",
     [pytest.param((), marks=pytest.mark.exhaustive), ("-fsanitize=address,undefined", "-fno-sanitize-recover")],
 )
-def test_invalid_maps_are_refused_by_name(compiled, tmp_path, sanitized) -> None:
-    maps = hostile()
-    for at, (given, _) in enumerate(maps.values()):
-        (tmp_path / str(at)).write_bytes(given)
-    program = compiled(ASKED, *sanitized)
-    words = [program, *(str(tmp_path / str(at)) for at in range(len(maps)))]
+def test_invalid_maps_are_refused_by_name(compile_program, tmp_path, sanitized) -> None:
+    maps = invalid_maps()
+    for number, (content_bytes, _) in enumerate(maps.values()):
+        (tmp_path / str(number)).write_bytes(content_bytes)
+    program = compile_program(PROGRAM, *sanitized)
+    words = [program, *(str(tmp_path / str(number)) for number in range(len(maps)))]
     done = subprocess.run(words, input=flat(NAME), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
-    told = json.loads(done.stdout)
-    for (name, (_, word)), (code, said, _) in zip(maps.items(), told, strict=False):
-        assert word in said, f"{name}: {said}"
+    results = json.loads(done.stdout)
+    for (name, (_, word)), (code, message, _) in zip(maps.items(), results, strict=False):
+        assert word in message, f"{name}: {message}"
         assert (code == 0) is (word == "good")
-    needed = told[len(maps) - 1][2]
+    needed = results[len(maps) - 1][2]
     assert needed == arena_bytes(region(NAME)) >= 10 * PLACES
-    small, crooked, none, opened, beyond, far, failed, kept, drawn, report, *words = told[len(maps) :]
+    small, crooked, none, opened, beyond, far, failed, kept, drawn, report, *words = results[len(maps) :]
     assert small == crooked == none != 0 == opened == drawn
     assert beyond == far != 0 != failed
     assert (kept, report) == (3, 62)  # of zeros the secret itself; nothing is written where nothing is drawn
     assert all("unknown error code" in word for word in words)
 
 
-def test_c_program_draws_with_system_bits(compiled, tmp_path) -> None:
-    program = compiled(None, "-DREGION_MAIN")
+def test_c_program_draws_with_system_bits(compile_program, tmp_path) -> None:
+    program = compile_program(None, "-DREGION_MAIN")
     (tmp_path / "region.map").write_bytes(flat(NAME))
     done = subprocess.run(
         [program, "region.map", "20", "4000"], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -169,7 +169,7 @@ def test_c_program_draws_with_system_bits(compiled, tmp_path) -> None:
     counts = np.bincount([int(line) for line in done.stdout.split()], minlength=region(NAME).secrets)
     assert counts.sum() == 4000
     check_counts(NAME, 20, counts.tolist())
-    for words, code, said in [
+    for words, code, message in [
         (["region.map"], 2, "usage"),
         (["region.map", "2x"], 2, "usage"),
         (["none", "2"], 2, "usage"),
@@ -177,4 +177,6 @@ def test_c_program_draws_with_system_bits(compiled, tmp_path) -> None:
         (["/dev/null", "2"], 1, "all bytes"),
     ]:
         done = subprocess.run([program, *words], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert (done.returncode, said in done.stderr, done.stdout) == (code, True, "")
+        assert done.returncode == code
+        assert message in done.stderr
+        assert done.stdout == ""

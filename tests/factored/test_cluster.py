@@ -69,7 +69,7 @@ def rows(state, start, stop):
     return {"rows": state["values"][start:stop] * 2.0, "worker": np.array([os.getpid()])}
 
 
-def blocked(work, state):
+def blocked_work(work, state):
     return BlockedWork(work=work, state=state, total=800, block=100, name="pass")
 
 
@@ -78,7 +78,7 @@ def run(address, state, after=lambda start: None, work=rows):
     found = []
     with (
         cluster.workers(address) as executor,
-        contextlib.closing(in_order(executor, blocked(work, state), folder=Folder())) as blocks,
+        contextlib.closing(in_order(executor, blocked_work(work, state), folder=Folder())) as blocks,
     ):
         for start, stop, arrays in blocks:
             assert (start, stop) == (100 * len(found), 100 * len(found) + 100)
@@ -88,19 +88,19 @@ def run(address, state, after=lambda start: None, work=rows):
     return {int(arrays["worker"][0]) for arrays in found}
 
 
-def held(client):
-    """What every worker holds."""
+def worker_keys(client):
+    """The keys of the data in the memory of every worker."""
     return client.run(lambda dask_worker: list(dask_worker.data)).values()
 
 
-ASKED = 2_000  # times that the workers are asked, each a message and its answer
+QUERIES = 2_000  # of the keys of all workers: each is a message and its answer
 
 
 def check_empty(client):
-    for _ in range(ASKED):  # workers let go of what they hold a few messages later
-        if not any(held(client)):
+    for _ in range(QUERIES):  # workers free their data a few messages later
+        if not any(worker_keys(client)):
             return
-    raise AssertionError(held(client))
+    raise AssertionError(worker_keys(client))
 
 
 @pytest.fixture
@@ -121,11 +121,11 @@ def test_cluster_gives_bits_of_threads_and_frees_memory(program, local, address,
 
 @ON_THREADS
 def test_interrupted_run_resumes_on_cluster_with_same_bits(program, local, address, tmp_path):
-    told = []
+    states = []
 
     def interrupt(state):
-        told.append(state)
-        if len(told) == 7:
+        states.append(state)
+        if len(states) == 7:
             raise KeyboardInterrupt
 
     options = {"rounds": ROUNDS, "work": tmp_path / "work"}
@@ -139,7 +139,7 @@ def test_interrupted_run_resumes_on_cluster_with_same_bits(program, local, addre
 @ON_THREADS
 def test_cluster_holds_one_state_and_blocks_ahead(address, client, state):
     def check(start):
-        for keys in held(client):
+        for keys in worker_keys(client):
             assert sum(key.startswith("loads") for key in keys) <= 1
             assert not [key for key in keys if not key.startswith(("loads", "compute"))]
 
@@ -150,7 +150,7 @@ def test_cluster_holds_one_state_and_blocks_ahead(address, client, state):
 def test_cluster_frees_memory_after_failed_pass(address, client, state):
     with cluster.workers(address) as executor:
         with pytest.raises(SolverError, match=r"ValueError: no such thing.*pass, rows 300 to 399") as caught:
-            list(in_order(executor, blocked(rows, state | {"fail": 300}), folder=Folder()))
+            list(in_order(executor, blocked_work(rows, state | {"fail": 300}), folder=Folder()))
         check_empty(client)
     assert caught.traceback is not None
 
@@ -222,7 +222,7 @@ def test_worker_without_package_is_refused(address, client, tmp_path, monkeypatc
 
 @pytest.fixture
 def silent():
-    """The address of a port that takes connections and says nothing."""
+    """The address of a port that accepts connections and sends nothing."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
 
@@ -263,10 +263,10 @@ def test_address_without_scheduler_is_refused(where, request, monkeypatch, capfd
     monkeypatch.setenv("DASK_SCHEDULER_ADDRESS", where)
     with pytest.raises(SystemExit) as ended:
         runpy.run_module("mechdesign", run_name="__main__")
-    told = capfd.readouterr().err
+    message = capfd.readouterr().err
     assert ended.value.code == 2
-    assert told.startswith("error: scheduler: no scheduler answers")
-    assert told.count("\n") == 1
+    assert message.startswith("error: scheduler: no scheduler answers")
+    assert message.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -329,21 +329,21 @@ def test_run_ends_if_no_worker_returns(separate, state, monkeypatch):
         if start == 100:
             worker.kill()
 
-    told = r"no workers are left \(got rows \d+ to \d+\).*run it again with the same work=FOLDER"
-    with pytest.raises(SolverError, match=told):
+    message = r"no workers are left \(got rows \d+ to \d+\).*run it again with the same work=FOLDER"
+    with pytest.raises(SolverError, match=message):
         run(where, state, end, work=slow)
 
 
 WORK = ("philadelphia, eikonal: round ", "philadelphia, eikonal, ")  # of progress
-TELLING = """
+PRINTS_STATE = """
 from mechdesign.cli.main import main
 from mechdesign.factored.work_folder import Folder
 write = Folder.write
-def telling(folder, name, arrays):
+def write_and_print(folder, name, arrays):
     write(folder, name, arrays)
     if name == "state":
         print(name, flush=True)
-Folder.write = telling
+Folder.write = write_and_print
 main()
 """
 
@@ -355,7 +355,7 @@ def test_lost_scheduler_ends_program_with_one_line(separate, tmp_path):
     rest = ["--rounds", "1000", "--work", str(tmp_path / "work")]
     environment = {**os.environ, "DASK_SCHEDULER_ADDRESS": where}
     with subprocess.Popen(
-        [sys.executable, "-c", TELLING, *words, *rest], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+        [sys.executable, "-c", PRINTS_STATE, *words, *rest], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=environment,
     ) as ran:  # fmt: skip
         assert ran.stdout.readline() == "state\n"

@@ -1,4 +1,4 @@
-"""Files of columns: every layer reads the integers they hold, and what is altered is refused by name."""
+"""Files of columns: every layer reads their integers, and a changed field is refused by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ DRAWS = 20_000
 UNLIKELY = 1e-4  # of a chi-square test; fixed before the draws, whose seed is fixed too
 
 
-def said_of(mechanism: xr.Dataset) -> str:
+def refusal_of(mechanism: xr.Dataset) -> str:
     """Why a mechanism is refused; empty where it is certified."""
     try:
         return "; ".join(md.verify(rewritten(mechanism)).reasons)
@@ -47,22 +47,22 @@ RAGGED = {
 @pytest.mark.parametrize("name", RAGGED)
 @pytest.mark.obligation("column-generators")
 def test_altered_column_integer_is_named(name: str, every: int) -> None:
-    """Sealed again, beside the row sums of before: refused by name, or certified, and then every mass is as it was."""
+    """Sealed again with the former row sums: refused by name, or certified with every mass unchanged."""
     honest = columns_of_a_line()
     masses = [md.factored.FactoredMechanism(dataset=honest).integers(u) for u in range(3)]
     size, refused = honest.sizes["generator"], 0
     places = range(0, honest[name].size, every)
-    for at in places:
-        for value in {0, 65_535, size, -1, 2**62, int(honest[name].values[at]) + 1}:
+    for place in places:
+        for value in {0, 65_535, size, -1, 2**62, int(honest[name].values[place]) + 1}:
             altered = honest.copy(deep=True)
-            before, bounds = int(altered[name].values[at]), np.iinfo(altered[name].dtype)
+            before, bounds = int(altered[name].values[place]), np.iinfo(altered[name].dtype)
             if value == before or not bounds.min <= value <= bounds.max:
                 continue
-            altered[name].values[at] = value
-            said = said_of(altered)
-            if said:
+            altered[name].values[place] = value
+            refusal = refusal_of(altered)
+            if refusal:
                 refused += 1
-                assert re.search(RAGGED[name], said)
+                assert re.search(RAGGED[name], refusal)
             else:
                 assert [
                     md.factored.FactoredMechanism(dataset=rewritten(altered)).integers(u) for u in range(3)
@@ -79,17 +79,17 @@ def columns_of_a_line() -> xr.Dataset:
 @pytest.mark.parametrize("seed", few_by_default([0, 1], 0))
 @pytest.mark.obligation("column-generators")
 def test_consistent_altered_columns_are_private(seed: int) -> None:
-    """Any generators at all with row sums of their own: what certifies satisfies the claim, read in plain integers."""
+    """Any generators, with row sums computed for them: a certified mechanism satisfies the claim, in plain integers."""
     problem = constant((3, 2), 0.6)
     factors, target = draw_columns(problem, seed)
     generators = len(factors.columns.place)
     random = np.random.default_rng(seed)
-    wild = replace(
+    random_columns = replace(
         factors.columns,
         place=random.integers(0, 6, generators),
         offset=random.integers(0, factors.metric.cap + 1, generators).astype(np.uint16),
     )
-    mechanism = seal_columns(problem, replace(factors, columns=wild), target)
+    mechanism = seal_columns(problem, replace(factors, columns=random_columns), target)
     found = md.verify(mechanism)
     assert found.certified
     assert untruths(plain(mechanism), found.as_dict()) == []
@@ -176,9 +176,9 @@ def test_exported_rows_equal_integers(rows: range | None, tmp_path) -> None:
     lines = [line.split(",") for line in target.read_text().splitlines() if line[0].isdigit()]
     for u in rows or range(16):
         masses, total = rows_of(CASE).integers(u)
-        own = [line for line in lines if int(line[0]) == u]
-        assert [int(line[-2]) for line in own] == masses
-        assert {int(line[-1]) for line in own} == {total}
+        row = [line for line in lines if int(line[0]) == u]
+        assert [int(line[-2]) for line in row] == masses
+        assert {int(line[-1]) for line in row} == {total}
 
 
 @pytest.mark.parametrize("loss", ["distance", "squared"])

@@ -1,4 +1,4 @@
-"""Columns with several generators: the integers, the certificate, and what merging or doubling them leaves as it is."""
+"""Columns with several generators: the integers, the certificate, and columns that are merged or doubled."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ EVERY = pytest.mark.parametrize("case", few_by_default(GRAPHS, "eikonal, masked"
 ONE = "eikonal, 16 neighbours"
 
 
-def least(factors: Factors) -> list[list[int]]:
+def smallest_distances(factors: Factors) -> list[list[int]]:
     """q_k(u), secrets down, by the definition."""
     assert factors.columns is not None
     near = factors.metric.from_sources(factors.inner).T.tolist()
@@ -62,9 +62,9 @@ def same_rows(one: Factors, other: Factors, case: str, targets: tuple[np.ndarray
 def test_rows_equal_plain_integer_rows(case: str) -> None:
     factors, _ = draw_columns(CASES[case](), 3)
     found = factors.distances(np.arange(len(factors.inner)))
-    assert found.T.tolist() == least(factors)
+    assert found.T.tolist() == smallest_distances(factors)
     kernel, weight = factors.kernel.tolist(), factors.weight.tolist()
-    sums = [sum(kernel[q] * w for q, w in zip(row, weight, strict=True)) for row in least(factors)]
+    sums = [sum(kernel[q] * w for q, w in zip(row, weight, strict=True)) for row in smallest_distances(factors)]
     assert every_sum(factors) == sums
 
 
@@ -77,7 +77,7 @@ def test_zero_breaches_implies_no_violated_triple(case: str, share: int) -> None
     factors, _ = draw_columns(problem, share)
     factors = replace(factors, step=factors.step * share // 100)
     kernel, weight = factors.kernel.tolist(), factors.weight.tolist()
-    rows = [[kernel[q] * w for q, w in zip(row, weight, strict=True)] for row in least(factors)]
+    rows = [[kernel[q] * w for q, w in zip(row, weight, strict=True)] for row in smallest_distances(factors)]
     sums = [sum(row) for row in rows]
     breaches, common = factors.breaches(problem.edges, sums), math.lcm(*sums)
     table = np.array([[a * (common // s) for a in row] for row, s in zip(rows, sums, strict=True)], object)
@@ -116,7 +116,7 @@ def test_single_generators_equal_place_columns(case: str) -> None:
 
 @EVERY
 def test_equivalent_generators_keep_masses(case: str) -> None:
-    """A column cut in two with parts of its weight, generators said twice or implied by others, in another order."""
+    """A column cut in two with parts of its weight, generators repeated or implied by others, in another order."""
     problem, random = CASES[case](), np.random.default_rng(7)
     factors, target = draw_columns(problem, 11)
     assert factors.columns is not None
@@ -138,13 +138,13 @@ def test_equivalent_generators_keep_masses(case: str) -> None:
     ]
     same_rows(factors, replace(factors, columns=columns_of(implied)), case, (target, target))
     order = random.permutation(len(lists))
-    turned = replace(factors, weight=factors.weight[order], columns=columns_of([lists[k] for k in order]))
-    same_rows(factors, turned, case, (target, target[order]))
+    reordered = replace(factors, weight=factors.weight[order], columns=columns_of([lists[k] for k in order]))
+    same_rows(factors, reordered, case, (target, target[order]))
 
 
 @pytest.mark.obligation("no-wrap")
 def test_largest_integers_do_not_wrap() -> None:
-    """f + q would reach 131,068, and the row sums exceed 64 bits, beside the exact numbers."""
+    """f + q would reach 131,068, and the row sums exceed 64 bits, against the exact numbers."""
     line, cap = np.arange(3), LARGEST - 1
     units = np.array([1, 1, 0], np.uint16)
     metric = IntegerMetric(points=np.arange(4.0)[:, None], tail=line, head=line + 1, units=units, cap=cap)

@@ -1,4 +1,4 @@
-"""Factored mechanisms: laws over the cases, limits, agreement with tables, verification of what was altered."""
+"""Factored mechanisms: laws over the cases, limits, agreement with tables, verification of altered files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from mechdesign.utility import remapped_loss
 
 AGREE = 1e-12  # absolute, between the probabilities of factors and of the table made of them
 QUANTUM = 5e-3  # lengths of at least 0.3 nats are rounded down to units of at most 9e-4
-SIGNED = 1.15  # times the loss of the signed solution of K w = 1, which is no mechanism
+SIGNED = 1.15  # times the loss of the signed solution of K w = 1, which is not a mechanism
 DRAWS = 50_000
 UNLIKELY = 1e-4  # p of a chi-square test with fixed seeds
 
@@ -82,13 +82,13 @@ def test_effective_epsilon_is_largest_ratio(case: str) -> None:
     kernel = np.log(factors.kernel * 2.0**-KERNEL_BITS)[factors.metric.from_sources(factors.inner)]
     logarithm = kernel - np.log([s * 2.0**-KERNEL_BITS for s in mechanism.row_sums])
     largest = (np.abs(logarithm[:, edges.tail] - logarithm[:, edges.head]).max(axis=0) / edges.length).max()
-    said = factored_mechanism(case).attrs["ratio"]
-    assert largest <= said + 1e-6
-    assert said <= 1
+    stored_ratio = factored_mechanism(case).attrs["ratio"]
+    assert largest <= stored_ratio + 1e-6
+    assert stored_ratio <= 1
     if (
         factors.metric.from_sources(factors.inner)[factors.inner][edges.tail, edges.head] == factors.units_of(edges)
     ).all():
-        assert said == pytest.approx(largest, abs=1e-6)  # the kernel is rounded up far away
+        assert stored_ratio == pytest.approx(largest, abs=1e-6)  # the kernel is rounded up far away
 
 
 @EVERY
@@ -243,7 +243,7 @@ def test_three_axes_rivers_and_roads_certify() -> None:
 
 
 def test_river_separates_opposite_banks() -> None:
-    """A geodesic that has to walk around is longer, so a report may say on which bank one is."""
+    """A geodesic around the river is longer, so a report may distinguish the banks."""
     mask = np.ones((7, 7), bool)
     mask[3, :6] = False
     losses = []

@@ -1,4 +1,4 @@
-"""Files of factored mechanisms: read back, refused where incomplete, and what was altered is named."""
+"""Files of factored mechanisms: read back, refused if incomplete, and an altered field is named."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_files_round_trip_and_verify(case: str, tmp_path) -> None:
         load(tmp_path / "bad.nc")
 
 
-def altered(name: str) -> tuple[xr.Dataset, str]:
-    """A mechanism with one thing changed and sealed again, and what must be named."""
+def alter_field(name: str) -> tuple[xr.Dataset, str]:
+    """A mechanism with one field changed and sealed again, and a part of the reason."""
     mechanism = factored_mechanism("eikonal, 16 neighbours").copy(deep=True)
     values = {str(key): variable.values for key, variable in mechanism.data_vars.items()}
     if name == "weight":
@@ -66,10 +66,10 @@ def altered(name: str) -> tuple[xr.Dataset, str]:
     ["weight", "edge", "sum", "target", "prior", "level", "loss", "step", "claim", "remapped", "epsilon"],
 )
 def test_altered_field_is_named(name: str) -> None:
-    mechanism, reason = altered(name)
+    mechanism, reason = alter_field(name)
     checked = md.verify(mechanism)
     assert not checked.certified
-    assert any(reason in given for given in checked.reasons), checked.reasons
+    assert any(reason in stated for stated in checked.reasons), checked.reasons
 
 
 @pytest.mark.parametrize("name", ["weight", "inner", "edge_units", "row_sum"])

@@ -1,4 +1,4 @@
-"""Factored runs that end early: what is kept and certified; the next call gives the bits of an undisturbed run."""
+"""Factored runs that end early: certified states, kept blocks; the next call gives the bits of a whole run."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def program():
     return EikonalWeights(problem=load_problem("philadelphia", cells=CELLS))
 
 
-def solved(program, **options):
+def solve_here(program, **options):
     fields = {"rounds": ROUNDS, "block": BLOCK} | options
     chosen = {name: fields.pop(name) for name in FactoredOptions.__dataclass_fields__ if name in fields}
     return factored.solve_factored(program, FactoredOptions(**chosen), **fields)
 
 
 @pytest.fixture(scope="module")
-def undisturbed(program):
-    return solved(program)
+def whole_run(program):
+    return solve_here(program)
 
 
 def check_identical(found, expected):
@@ -47,12 +47,12 @@ def check_identical(found, expected):
 class Interrupt:
     """A report that raises KeyboardInterrupt at its n-th calls and counts the passes."""
 
-    def __init__(self, *at: int) -> None:
-        self.at, self.told = set(at), []
+    def __init__(self, *calls: int) -> None:
+        self.calls, self.states = set(calls), []
 
     def __call__(self, state) -> None:
-        self.told.append(state)
-        if len(self.told) in self.at:
+        self.states.append(state)
+        if len(self.states) in self.calls:
             raise KeyboardInterrupt
 
 
@@ -64,13 +64,13 @@ def names(folder):
 
 
 @pytest.mark.exhaustive
-def test_aborted_run_resumes_with_same_bits(program, undisturbed, tmp_path):
+def test_aborted_run_resumes_with_same_bits(program, whole_run, tmp_path):
     where, random_state = tmp_path / "work", random.Random(0)
     aborted = 0
     while True:
         at = random_state.randrange(1, 5 * PER_PASS)
         try:
-            found = solved(program, work=where, on_progress=Interrupt(at, at + 1))
+            found = solve_here(program, work=where, on_progress=Interrupt(at, at + 1))
         except KeyboardInterrupt:
             aborted += 1
             assert "mechanism.nc" not in names(where)
@@ -78,26 +78,26 @@ def test_aborted_run_resumes_with_same_bits(program, undisturbed, tmp_path):
         if found.attrs["stopped"] == "rounds":
             break
     assert aborted > 2
-    check_identical(found, undisturbed)
+    check_identical(found, whole_run)
 
 
-def test_finished_blocks_are_reused(program, undisturbed, tmp_path, monkeypatch):
+def test_finished_blocks_are_reused(program, whole_run, tmp_path, monkeypatch):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):
-        solved(program, work=work, on_progress=Interrupt(2 * PER_PASS + 2, 2 * PER_PASS + 3))
+        solve_here(program, work=work, on_progress=Interrupt(2 * PER_PASS + 2, 2 * PER_PASS + 3))
     kept = [name for name in names(work) if name.startswith("round")]
     assert kept == ["round 3 of 6 from 0.block", "round 3 of 6 from 128.block"]
     asked = []
     real = factored.pass_block
     monkeypatch.setattr(factored, "pass_block", lambda *given: asked.append(given[1:]) or real(*given))
-    check_identical(solved(program, work=work), undisturbed)
+    check_identical(solve_here(program, work=work), whole_run)
     assert sorted(asked[:2]) == [(256, 384), (384, 400)]
     assert len(asked) == 2 + (ROUNDS - 3) * (PER_PASS - 1)
 
 
-def test_interrupt_certifies_last_state_and_run_resumes(program, undisturbed, tmp_path):
+def test_interrupt_certifies_last_state_and_run_resumes(program, whole_run, tmp_path):
     work = tmp_path / "work"
-    found = solved(program, work=work, on_progress=Interrupt(3 * PER_PASS + 2))
+    found = solve_here(program, work=work, on_progress=Interrupt(3 * PER_PASS + 2))
     assert found.attrs["stopped"] == "interrupt"
     assert verify(found).certified
     assert json.loads(found.attrs["parameters"])["rounds"] == 3
@@ -109,45 +109,47 @@ def test_interrupt_certifies_last_state_and_run_resumes(program, undisturbed, tm
         "state.block",
     ]
     check_identical(load(work / "mechanism.nc"), found)
-    check_identical(solved(program, work=work), undisturbed)
+    check_identical(solve_here(program, work=work), whole_run)
     assert names(work) == ["mechanism.nc", "run.json"]
 
 
 @pytest.mark.exhaustive
 def test_interrupt_in_first_round_certifies_start(program):
-    found = solved(program, on_progress=Interrupt(1))
-    assert (found.attrs["stopped"], verify(found).certified) == ("interrupt", True)
+    found = solve_here(program, on_progress=Interrupt(1))
+    assert found.attrs["stopped"] == "interrupt"
+    assert verify(found).certified
     assert json.loads(found.attrs["parameters"])["rounds"] == 1
 
 
-def test_certificate_blocks_belong_to_one_state(program, undisturbed, tmp_path):
+def test_certificate_blocks_belong_to_one_state(program, whole_run, tmp_path):
     work = tmp_path / "work"
     with pytest.raises(KeyboardInterrupt):  # the second one comes while the first state is certified
-        solved(program, work=work, on_progress=Interrupt(1, PER_PASS))
+        solve_here(program, work=work, on_progress=Interrupt(1, PER_PASS))
     certificates = [path for path in work.iterdir() if path.name.startswith("certificate")]
     assert certificates
-    check_identical(solved(program, work=work), undisturbed)
+    check_identical(solve_here(program, work=work), whole_run)
     states = {path.name.split()[1] for path in certificates}
     assert states == {"0"}
 
 
 @pytest.mark.exhaustive
-def test_time_limit_ends_round_and_run_resumes(program, undisturbed, tmp_path):
+def test_time_limit_ends_round_and_run_resumes(program, whole_run, tmp_path):
     work = tmp_path / "work"
-    found = solved(program, work=work, time_limit=1e-9)
-    assert (found.attrs["stopped"], verify(found).certified) == ("time", True)
+    found = solve_here(program, work=work, time_limit=1e-9)
+    assert found.attrs["stopped"] == "time"
+    assert verify(found).certified
     assert json.loads(found.attrs["parameters"])["rounds"] == 1
-    check_identical(solved(program, work=work), undisturbed)
+    check_identical(solve_here(program, work=work), whole_run)
 
 
-def test_finished_run_returns_its_mechanism(program, undisturbed, tmp_path, monkeypatch):
+def test_finished_run_returns_its_mechanism(program, whole_run, tmp_path, monkeypatch):
     work = tmp_path / "work"
-    check_identical(solved(program, work=work), undisturbed)
+    check_identical(solve_here(program, work=work), whole_run)
     with monkeypatch.context() as patched:
         patched.setattr(factored, "merged_pass", None)
-        check_identical(solved(program, work=work, scheduler="tcp://127.0.0.1:9"), undisturbed)
+        check_identical(solve_here(program, work=work, scheduler="tcp://127.0.0.1:9"), whole_run)
     (work / "mechanism.nc").write_bytes((work / "mechanism.nc").read_bytes()[:-9])
-    check_identical(solved(program, work=work), undisturbed)
+    check_identical(solve_here(program, work=work), whole_run)
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +157,7 @@ def begun_folder(program, tmp_path_factory):
     """The folder of a run that was interrupted, to be read only."""
     work = tmp_path_factory.mktemp("begun") / "work"
     with pytest.raises(KeyboardInterrupt):
-        solved(program, work=work, on_progress=Interrupt(2, 3))
+        solve_here(program, work=work, on_progress=Interrupt(2, 3))
     return work
 
 
@@ -169,7 +171,7 @@ def test_folder_of_other_run_is_refused(other, begun_folder):
         object.__setattr__(problem, "name", other["name"])
     options = {name: other[name] for name in ("rounds", "block") if name in other}
     with pytest.raises(InputError, match="contains the work of another run: philadelphia, 400 secrets, 6 rounds"):
-        solved(EikonalWeights(problem=problem), work=work, **options)
+        solve_here(EikonalWeights(problem=problem), work=work, **options)
     assert {path: path.read_bytes() for path in work.iterdir()} == before
 
 
@@ -191,10 +193,10 @@ print(events())
 )
 
 
-NEVER = 0  # the number of no event
+NEVER = 0  # events are counted from 1
 
 
-def ran(program_text, folder, out, event):
+def run_until(program_text, folder, out, event):
     """A process that solves its problem and is killed at an event."""
     words = [sys.executable, "-c", program_text, folder, out, str(event)]
     return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
@@ -204,20 +206,20 @@ def ran(program_text, folder, out, event):
 def test_killed_process_resumes_with_same_bits(tmp_path):
     """At shares of the calls that a whole run takes: in rounds, in the certificate, and while the file is written."""
     text = CHILD.replace("{cells}", "30").replace("{rounds}", "60").replace("{block}", "128")
-    whole = int(ran(text, tmp_path / "alone", tmp_path / "alone.nc", NEVER).stdout)
+    whole = int(run_until(text, tmp_path / "alone", tmp_path / "alone.nc", NEVER).stdout)
     work, out = tmp_path / "work", tmp_path / "found.nc"
-    ends = [ran(text, work, out, int(share * whole)).returncode for share in (0.05, 0.15, 0.25, 0.35, 0.6)]
+    ends = [run_until(text, work, out, int(share * whole)).returncode for share in (0.05, 0.15, 0.25, 0.35, 0.6)]
     assert ends.count(-signal.SIGKILL) > 2
     assert set(ends) <= {0, -signal.SIGKILL}
-    assert ran(text, work, out, NEVER).returncode == 0
+    assert run_until(text, work, out, NEVER).returncode == 0
     program = EikonalWeights(problem=load_problem("philadelphia", cells=30))
-    check_identical(load(out), solved(program, rounds=60))
+    check_identical(load(out), solve_here(program, rounds=60))
     assert names(work) == ["mechanism.nc", "run.json"]
 
 
 @pytest.fixture
 def command(run):
-    """Solve 20 x 20 cells by the command line: exit code, and what stdout and stderr got."""
+    """Solve 20 x 20 cells by the command line: exit code, stdout and stderr."""
     given = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "20"]
     return lambda *words: run(*given, "--rounds", ROUNDS, *words)
 
@@ -225,14 +227,14 @@ def command(run):
 def test_command_keeps_mechanism_until_written(command, program, tmp_path, monkeypatch):
     work, out = tmp_path / "work", tmp_path / "m.nc"
 
-    def killed(*_, **__):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("mechdesign.mechanism.storage.write_atomically", killed)
-        code, _, told = command("--work", work, "-o", out)
+        patched.setattr("mechdesign.mechanism.storage.write_atomically", interrupt)
+        code, _, errors = command("--work", work, "-o", out)
     assert code == 130
-    assert told.splitlines()[-1] == (
+    assert errors.splitlines()[-1] == (
         "error: run: interrupted; no unfinished file remains; to resume from the --work folder, run the command again"
     )
     assert command("--work", work, "--json")[0] == 0
@@ -250,10 +252,12 @@ def test_command_keeps_unfinished_run(command, tmp_path):
     assert (code, json.loads(text)["stopped"]) == (0, "time")
     assert "round 1 of 6 from 0.block" in names(work)
     code, text, _ = command("--work", work, "-o", out, "--overwrite", "--json")
-    assert (code, json.loads(text)["stopped"], work.exists()) == (0, "rounds", False)
+    assert code == 0
+    assert json.loads(text)["stopped"] == "rounds"
+    assert not work.exists()
 
 
-PRESSED = (
+INTERRUPTED = (
     SOURCE
     + """
 import signal
@@ -283,7 +287,7 @@ def interrupted_command(tmp_path, event):
     out = tmp_path / "m.nc"
     words = ["solve", "philadelphia", "--program", "eikonal", "--method", "factored", "--cells", "20"]
     rest = ["--rounds", "1000", "--work", tmp_path / "work", "-o", out, "--json"]
-    words = [sys.executable, "-c", PRESSED, str(event), *words, *map(str, rest)]
+    words = [sys.executable, "-c", INTERRUPTED, str(event), *words, *map(str, rest)]
     ended = subprocess.run(words, capture_output=True, text=True, check=False)
     return ended.returncode, json.loads(ended.stdout), ended.stderr, out
 
@@ -292,7 +296,8 @@ def interrupted_command(tmp_path, event):
 def test_ctrl_c_ends_rounds_of_process(tmp_path):
     """After the tenth round, which ends the rounds, the certificate is under way: it ends all the same."""
     code, summary, errors, out = interrupted_command(tmp_path, 1)
-    assert (code, summary["certified"]) == (0, True)
+    assert code == 0
+    assert summary["certified"]
     assert summary["stopped"] in ("interrupt", "kappa")
     assert verify(out).certified
     assert "Traceback" not in errors
@@ -308,23 +313,25 @@ def test_ctrl_c_at_any_time_loses_no_run(tmp_path):
         folder = tmp_path / str(number)
         folder.mkdir()
         code, summary, _, out = interrupted_command(folder, moments.randint(1, EVENTS))
-        assert (code, summary["certified"], verify(out).certified) == (0, True, True)
+        assert code == 0
+        assert summary["certified"]
+        assert verify(out).certified
 
 
 def test_progress_names_round_on_one_line(program):
-    told = Interrupt()
-    solved(program, on_progress=told)
-    milestones = [state.method for state in told.told if state.kappa is not None]
+    progress = Interrupt()
+    solve_here(program, on_progress=progress)
+    milestones = [state.method for state in progress.states if state.kappa is not None]
     assert milestones[:ROUNDS] == [f"round {k + 1} of 6" for k in range(ROUNDS)]
     assert all("certificate" in stage for stage in milestones[ROUNDS:])
     assert 1 <= len(milestones) - ROUNDS <= 3
-    assert told.told[0].brief == "round 1 of 6, 128 of 400 rows"
+    assert progress.states[0].brief == "round 1 of 6, 128 of 400 rows"
 
 
 def test_progress_counts_blocks_of_round(program):
-    told = Interrupt()
-    solved(program, on_progress=told)
-    first = told.told[:PER_PASS]
+    progress = Interrupt()
+    solve_here(program, on_progress=progress)
+    first = progress.states[:PER_PASS]
     assert [(state.method, state.done, state.kappa is not None) for state in first] == [
         ("round 1 of 6", 128, False),
         ("round 1 of 6", 256, False),
@@ -340,7 +347,7 @@ def test_too_large_design_is_refused_before_padding(program, monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=5e5))
     monkeypatch.setattr(factored, "pad_problem", None)
     with pytest.raises(SizeError, match=r"a factored design of 400 places with 1482 edges would need 0\.0 GB"):
-        solved(program)
+        solve_here(program)
 
 
 @pytest.mark.exhaustive
@@ -349,12 +356,12 @@ def test_settling_rounds_and_short_edges_are_exact(monkeypatch, extent, first):
     """Edges of 0.4 and of 0.1 nats."""
     seen, shared = [], factored.PassData
 
-    def seeing(**given):
+    def record_data(**given):
         seen.append((given["exact"], given["metric"].cap))
         return shared(**given)
 
-    monkeypatch.setattr(factored, "PassData", seeing)
-    found = solved(EikonalWeights(problem=load_problem("philadelphia", cells=CELLS, extent=extent)))
+    monkeypatch.setattr(factored, "PassData", record_data)
+    found = solve_here(EikonalWeights(problem=load_problem("philadelphia", cells=CELLS, extent=extent)))
     assert verify(found).certified
     assert [exact for exact, _ in seen] == [number >= first for number in range(ROUNDS)]
     assert len({cap for _, cap in seen}) == (2 if first else 1)

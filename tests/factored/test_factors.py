@@ -1,5 +1,6 @@
-"""The exact certificate of a factored mechanism: sums, ratios and edges in integers, against plain integers; whole
-units of lengths, and the search of the step for weights that break the claim.
+"""The exact certificate of a factored mechanism: sums, ratios and edges in integers, against plain integers.
+
+Also whole units of lengths, and the search of the step for weights that break the claim.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from mechdesign.factored.row_sums import (
 from mechdesign.factored.work_folder import Arrays, merge_blocks
 
 STEP = int(1e-3 * 2**STEP_BITS)  # 2^-48 nats per unit
-OVERSHOT = 4e-3  # of a factor: as much as is taken off at most beyond what a step breaks the claim by
+OVERSHOT = 4e-3  # of a factor: the largest reduction beyond the excess of a step
 EVERY = pytest.mark.parametrize(
     "case",
     few_by_default(
@@ -108,7 +109,7 @@ def test_row_sums_equal_plain_integers(case: str) -> None:
 
 @pytest.mark.obligation("no-wrap")
 def test_row_sums_do_not_overflow() -> None:
-    """The largest kernel value and weight at many places: sums beyond 64 bits, beside the exact product."""
+    """The largest kernel value and weight at many places: sums beyond 64 bits, against the exact product."""
     size = 3000
     line = np.arange(size - 1)
     metric = IntegerMetric(
@@ -149,8 +150,8 @@ def test_breach_by_one_unit_is_counted() -> None:
     """A row sum at the bound that the edge allows holds, one unit further does not; both ways."""
     factors, edges = factors_of("eikonal, 8 neighbours")
     one = Edges(tail=edges.tail[:1], head=edges.head[:1], length=edges.length[:1])
-    spare = int(factors.slack(one)[0]) >> 28
-    ratio, shift = lower_ratio(spare * 2.0**-20)
+    slack = int(factors.slack(one)[0]) >> 28
+    ratio, shift = lower_ratio(slack * 2.0**-20)
     small = 1 << 80
     bound = (ratio * small) >> shift
     u, v = int(one.tail[0]), int(one.head[0])
@@ -165,9 +166,9 @@ def test_breach_by_one_unit_is_counted() -> None:
 def test_slack_of_edges_is_exact() -> None:
     factors, edges = factors_of("eikonal, 16 neighbours", share=0.9)
     step = Fraction(factors.step, 1 << STEP_BITS)
-    for spare, length, units in zip(factors.slack(edges), edges.length, factors.units_of(edges), strict=True):
+    for slack, length, units in zip(factors.slack(edges), edges.length, factors.units_of(edges), strict=True):
         exact = (Fraction(float(length)) - int(units) * step) * (1 << STEP_BITS)
-        assert exact - 1 < int(spare) <= exact
+        assert exact - 1 < int(slack) <= exact
 
 
 def test_edge_missing_from_metric_breaks_claim() -> None:
@@ -181,8 +182,8 @@ def test_edge_missing_from_metric_breaks_claim() -> None:
     )
     assert factors.breaches(edges, sums) == 0
     assert fewer.breaches(edges, sums) == 2
-    turned = Edges(tail=edges.head, head=edges.tail, length=edges.length)
-    assert factors.breaches(turned, sums) == 0
+    reversed_edges = Edges(tail=edges.head, head=edges.tail, length=edges.length)
+    assert factors.breaches(reversed_edges, sums) == 0
 
 
 def test_kernel_edge_longer_than_claim_breaks_it() -> None:
@@ -230,9 +231,9 @@ def test_factors_out_of_range_are_refused(change: dict[str, int], field: str) ->
 @EVERY
 def test_row_sums_report_progress_once(case: str) -> None:
     factors, _ = factors_of(case)
-    said: list[int] = []
-    assert join_words(row_sums(factors, on_done=said.append)) == [sum(row) for row in numerators(factors)]
-    assert said[-1] == len(factors.inner)
+    done: list[int] = []
+    assert join_words(row_sums(factors, on_done=done.append)) == [sum(row) for row in numerators(factors)]
+    assert done[-1] == len(factors.inner)
 
 
 def test_cumulative_masses_do_not_wrap() -> None:
@@ -243,8 +244,8 @@ def test_cumulative_masses_do_not_wrap() -> None:
     )
     weight = np.full(_MOST_COLUMNS, (1 << WEIGHT_BITS) - 1, np.uint32)
     factors = Factors(metric=metric, step=STEP, weight=weight, inner=np.arange(2))
-    held = SimpleNamespace(factors=factors)
-    high, low = FactoredMechanism._cumulative(held, np.zeros(_MOST_COLUMNS, np.uint16))
+    mechanism = SimpleNamespace(factors=factors)
+    high, low = FactoredMechanism._cumulative(mechanism, np.zeros(_MOST_COLUMNS, np.uint16))
     mass = ((1 << WEIGHT_BITS) - 1) << KERNEL_BITS
     for k in (0, 1, 1 << 19, 1 << 20, _MOST_COLUMNS - 1):
         assert (int(high[k]) << 43) + int(low[k]) == (k + 1) * mass
@@ -262,7 +263,7 @@ def test_units_are_largest_below_length_and_cap() -> None:
     assert whole.max() == units.cap
 
 
-def weighed(ratio: float) -> tuple[DesignProblem, Factors, Edges]:
+def heavy_place(ratio: float) -> tuple[DesignProblem, Factors, Edges]:
     """A constant level of half a nat, all lengths kept whole, and one place that weighs `ratio` times the others."""
     problem = constant((4, 4), 0.5)
     edges, units = problem.edges, Units.for_lengths(problem.edges.length)
@@ -279,32 +280,32 @@ def weighed(ratio: float) -> tuple[DesignProblem, Factors, Edges]:
     return problem, factors, edges
 
 
-def searched(
+def search_step(
     ratio: float, exact: Callable[[LossData], Arrays], *, known: bool = False
 ) -> tuple[float, list[str], list[int]]:
-    """The factor, what was told and the steps of all passes; known, whether the row sums are expected as they are."""
-    problem, factors, claim = weighed(ratio)
+    """The factor, the reported stages and the steps of all passes; if known, exact row sums are passed as expected."""
+    problem, factors, claim = heavy_place(ratio)
     size = problem.domain.size
     expected = rounded_words(sum_rows(factors, np.arange(size))) if known else np.ones(size)
-    told: list[str] = []
+    stages: list[str] = []
     steps: list[int] = []
 
-    def noted(data: LossData) -> Arrays:
+    def record_step(data: LossData) -> Arrays:
         steps.append(data.factors.step)
         return exact(data)
 
     def report(stage: str, *, done: int, total: int, kappa: float | None) -> None:
         assert done == total == size
         assert kappa is not None
-        told.append(stage)
+        stages.append(stage)
 
     target = np.arange(size)
-    certified = step.certify_factors(problem, factors, target, claim, expected, exact=noted, report=report)
+    certified = step.certify_factors(problem, factors, target, claim, expected, exact=record_step, report=report)
     data, rows, factor = certified.data, certified.rows, certified.factor
     assert data.factors.step == steps[-1]
     assert data.factors.breaches(problem.edges, join_words(rows.row_sum)) == 0
     assert factor == steps[-1] / factors.step
-    return factor, told, steps
+    return factor, stages, steps
 
 
 def whole(data: LossData) -> Arrays:
@@ -313,32 +314,32 @@ def whole(data: LossData) -> Arrays:
 
 @pytest.mark.parametrize("ratio", [1, 20, 1000])
 def test_step_falls_until_integers_certify(ratio: float) -> None:
-    factor, told, steps = searched(ratio, whole)
+    factor, stages, steps = search_step(ratio, whole)
     assert 0.49 <= factor < 1  # full lengths leave nothing for row sums that differ, as they do at a border
     assert steps == sorted(steps, reverse=True)
-    assert len(told) == len(steps)
-    assert told[-1] == "certificate, 0 breaches"
-    assert "certificate, 0 breaches" not in told[:-1]
+    assert len(stages) == len(steps)
+    assert stages[-1] == "certificate, 0 breaches"
+    assert "certificate, 0 breaches" not in stages[:-1]
 
 
 @pytest.mark.parametrize("ratio", few_by_default([3, 20], 3))
 def test_known_row_sums_save_passes(ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the 42 edges all are tried alone, those of the heavy place among them: one pass over all rows is left."""
     monkeypatch.setattr(step, "STEP_SEARCH", replace(step.STEP_SEARCH, edge_share=1))
-    factor, _, steps = searched(ratio, whole, known=True)
+    factor, _, steps = search_step(ratio, whole, known=True)
     monkeypatch.setattr(step, "STEP_SEARCH", replace(step.STEP_SEARCH, edges=0))
-    without, _, more = searched(ratio, whole)
+    without, _, more = search_step(ratio, whole)
     assert len(steps) == 1
     assert len(more) > 1
     assert factor == pytest.approx(without, rel=OVERSHOT)
 
 
 def test_half_of_distances_certifies_any_weights() -> None:
-    def broken(data: LossData) -> Arrays:
-        """Row sums that are no row sums."""
+    def wrong_sums(data: LossData) -> Arrays:
+        """Row sums of which the first is four times too large."""
         found = whole(data)
         found["row_sum"][0] *= 4
         return found
 
     with pytest.raises(DesignError, match="half of the distances break the claim"):
-        searched(1, broken)
+        search_step(1, wrong_sums)

@@ -1,5 +1,6 @@
-"""Local bounds: never above a known optimum, near it, the same bits anywhere, and refused where they were altered.
-Their pricing is the whole-graph pricer's where balls hold everything, and never above it where they do not.
+"""Local bounds: never above a known optimum, near it, the same bits anywhere, and refused if altered.
+
+Their pricing equals that of the whole graph if balls hold everything, and is never above it otherwise.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
 
-NEAR = 1e-3  # relative; what the bound is asked to be within of the optimum
-SMOOTH = 4e-2  # relative; what passes alone are within on a map whose border is felt everywhere
+NEAR = 1e-3  # relative: largest gap of the bound to the optimum
+SMOOTH = 4e-2  # relative: the same of passes alone, on a map whose border matters everywhere
 ABOVE = 1e-9  # relative; rounding of the other solver
 RATIO = 1e-5  # ratios settle to 1e-6, and gains below 1e-7 of the whole are left
 PUSHED = 1e-9  # sums in another order, rounded down
@@ -122,7 +123,7 @@ def test_streets_have_bound(passes):
 
 
 def test_last_pass_prices_every_report(philadelphia, passes, monkeypatch):
-    """Pivots that end early may find less of a report where less is asked: what is proved follows all the same."""
+    """Pivots that end early may give a report a smaller value at smaller multipliers: the bound is still proved."""
     honest, places = local.value_block, Places.of(philadelphia)
     high = bound_of(philadelphia).dual * (1 + 0.02 * (np.arange(places.size) % 7 == 0))
     holds = int(np.argmax(honest(PricingTask.all(places, high, reach=15.0, core=6.0), 0, places.size)["value"]))
@@ -178,7 +179,7 @@ def test_no_bound_without_time(philadelphia, passes):
 
 
 @pytest.fixture(scope="module")
-def factored():
+def bounded_mechanism():
     return md.solve(
         md.EikonalWeights(problem=load_problem("philadelphia", cells=7)),
         method="factored",
@@ -186,34 +187,39 @@ def factored():
     )
 
 
-def test_stored_bound_is_checked(factored):
-    checked = md.verify(factored)
+def test_stored_bound_is_checked(bounded_mechanism):
+    checked = md.verify(bounded_mechanism)
     assert checked.certified
     assert checked.lower_bound_checked is True
-    assert 0 < factored.attrs["lower_bound"] <= factored.attrs["remapped_loss"] <= factored.attrs["expected_loss"]
-    assert factored["dual"].attrs["units"] == "1"
-    told = []
-    assert md.verify(factored, bound=False).lower_bound_checked is None
-    assert md.verify(factored, on_progress=told.append).certified
-    assert told[-1].done == told[-1].total == 49
+    assert (
+        0
+        < bounded_mechanism.attrs["lower_bound"]
+        <= bounded_mechanism.attrs["remapped_loss"]
+        <= bounded_mechanism.attrs["expected_loss"]
+    )
+    assert bounded_mechanism["dual"].attrs["units"] == "1"
+    states = []
+    assert md.verify(bounded_mechanism, bound=False).lower_bound_checked is None
+    assert md.verify(bounded_mechanism, on_progress=states.append).certified
+    assert states[-1].done == states[-1].total == 49
 
 
 ALTERED = {
     "a raised bound": lambda m: m.assign_attrs(lower_bound=m.attrs["lower_bound"] * (1 + 1e-6)),
     "a bound above the loss": lambda m: m.assign_attrs(lower_bound=m.attrs["expected_loss"] * 1.01),
-    "a multiplier raised": lambda m: raised(m, lambda dual: dual * 1.05),
-    "a multiplier lowered": lambda m: raised(m, lambda dual: dual * 0.9),
-    "a multiplier of the other sign": lambda m: raised(m, lambda dual: -dual),
-    "a multiplier that is no number": lambda m: raised(m, lambda dual: np.nan),
+    "a multiplier raised": lambda m: change_largest(m, lambda dual: dual * 1.05),
+    "a multiplier lowered": lambda m: change_largest(m, lambda dual: dual * 0.9),
+    "a multiplier of the other sign": lambda m: change_largest(m, lambda dual: -dual),
+    "a multiplier that is nan": lambda m: change_largest(m, lambda dual: np.nan),
     "a radius cut": lambda m: m.assign_attrs(bound_reach=1.5, bound_core=1.0),
-    "a radius that is no number": lambda m: m.assign_attrs(bound_reach=float("nan")),
+    "a radius that is nan": lambda m: m.assign_attrs(bound_reach=float("nan")),
     "a radius too wide": lambda m: m.assign_attrs(bound_reach=1e9),
     "no radius": lambda m: without(m, "bound_reach"),
     "no multipliers": lambda m: m.drop_vars("dual"),
 }
 
 
-def raised(mechanism, change):
+def change_largest(mechanism, change):
     dual = mechanism["dual"].values.copy()
     k = int(np.argmax(dual))
     dual[k] = change(dual[k])
@@ -228,15 +234,15 @@ def without(mechanism, name):
 
 @pytest.mark.parametrize("how", ALTERED)
 @pytest.mark.obligation("factored-bound")
-def test_altered_bound_is_refused(how, factored):
-    checked = md.verify(rewritten(ALTERED[how](factored)))
+def test_altered_bound_is_refused(how, bounded_mechanism):
+    checked = md.verify(rewritten(ALTERED[how](bounded_mechanism)))
     assert not checked.certified
     assert checked.reasons[0].startswith("lower_bound:")
     assert checked.lower_bound_checked is False
 
 
-def test_file_without_bound_verifies(factored):
-    old = factored.drop_vars("dual")
+def test_file_without_bound_verifies(bounded_mechanism):
+    old = bounded_mechanism.drop_vars("dual")
     for name in ("lower_bound", "bound_reach", "bound_core"):
         del old.attrs[name]
     checked = md.verify(rewritten(old))
@@ -250,7 +256,7 @@ def on_grid(size: int, loss: Loss, mask: np.ndarray | None = None, seed: int = 0
     return DesignProblem(domain=domain, metric=metric, prior=prior_of(domain.size, seed), loss=loss)
 
 
-def masked() -> DesignProblem:
+def masked_grid() -> DesignProblem:
     mask = np.ones((7, 7), bool)
     mask[2:4, 1:6] = False
     return on_grid(7, Distance(), mask)
@@ -258,7 +264,7 @@ def masked() -> DesignProblem:
 
 PROBLEMS: dict[str, Callable[[], DesignProblem]] = {
     "squared": lambda: on_grid(7, SquaredDistance()),
-    "distance, masked": masked,
+    "distance, masked": masked_grid,
     "zero-one": lambda: on_grid(6, ZeroOne(), seed=2),
     "graph, table loss": SMALL["graph, table loss"],
     "streets": SMALL["streets"],
@@ -271,7 +277,7 @@ def problem_of(name: str) -> DesignProblem:
 
 
 @cache
-def settled(name: str) -> np.ndarray:
+def multipliers_after_passes(name: str) -> np.ndarray:
     """Multipliers after some passes from a flat guess."""
     problem = problem_of(name)
     cost = problem.weighted_loss * np.exp(-problem.distances)
@@ -285,7 +291,7 @@ def settled(name: str) -> np.ndarray:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_widest_ball_prices_as_whole_graph(name: str) -> None:
     problem = problem_of(name)
-    dual, n = settled(name), problem.domain.size
+    dual, n = multipliers_after_passes(name), problem.domain.size
     pricer = ConePricer(problem.edges, n, problem.anchors)
     values = pricer.price(problem.weighted_loss, dual).value
     task = PricingTask.all(Places.of(problem), dual, reach=EVERYTHING, core=EVERYTHING, keep=EVERYTHING)
@@ -302,10 +308,10 @@ def test_widest_ball_prices_as_whole_graph(name: str) -> None:
     rays = found["ray"].reshape(n, n)
     assert (found["count"] == n).all()
     tail, head, length = problem.edges.both_ways()
-    own = np.empty_like(rays)
-    np.put_along_axis(own, found["place"].reshape(n, n).astype(np.int64), rays, axis=1)
-    assert (own[:, tail] <= own[:, head] * np.exp(length) * (1 + 1e-6)).all()
-    reached = (own @ problem.weighted_loss).diagonal() / (own @ dual)
+    by_place = np.empty_like(rays)
+    np.put_along_axis(by_place, found["place"].reshape(n, n).astype(np.int64), rays, axis=1)
+    assert (by_place[:, tail] <= by_place[:, head] * np.exp(length) * (1 + 1e-6)).all()
+    reached = (by_place @ problem.weighted_loss).diagonal() / (by_place @ dual)
     assert np.allclose(reached, found["ratio"], rtol=RATIO, atol=0)
 
 
@@ -313,7 +319,7 @@ def test_widest_ball_prices_as_whole_graph(name: str) -> None:
 @pytest.mark.parametrize(("reach", "core"), [(1.0, 0.0), (4.0, 3.0)])
 def test_small_ball_price_is_below_whole_graph(name: str, reach: float, core: float) -> None:
     problem = problem_of(name)
-    dual, n = settled(name), problem.domain.size
+    dual, n = multipliers_after_passes(name), problem.domain.size
     pricer = ConePricer(problem.edges, n, problem.anchors)
     places = Places.of(problem)
     for share in (1.0, 0.7, 0.3):
@@ -324,7 +330,7 @@ def test_small_ball_price_is_below_whole_graph(name: str, reach: float, core: fl
 
 @pytest.mark.obligation("factored-bound")
 def test_places_outside_ball_are_checked() -> None:
-    """A multiplier above a cost outside the ball makes the value worth nothing, and is named with that cost."""
+    """A multiplier above a cost outside the ball makes the value minus infinity; the place is returned with it."""
     problem = problem_of("squared")
     n = problem.domain.size
     dual = 1e-6 * problem.prior_array

@@ -1,4 +1,4 @@
-"""The optimal program by a pool of columns: against the whole program, in integers, and part by part."""
+"""The optimal program by a pool of columns: against the dense program, in integers, and part by part."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mechdesign.factored.pool_master import Matrix, OverlappingBlocks, conjugate
 from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, ZeroOne
 
-NEAR = 3e-3  # relative width of the interval: what whole steps and row sums cost on edges of half a nat and more
+NEAR = 3e-3  # relative width of the interval: the cost of whole steps and row sums on edges of half a nat and more
 STEP = 2.0**-12
 SINGLE = 1e-6  # fields are in single precision
 SOLVED = 1e-6  # of the residual that conjugate gradients are asked for
@@ -38,7 +38,7 @@ def on_grid(size: int, loss: Loss, mask: np.ndarray | None = None, seed: int = 0
     return DesignProblem(domain=domain, metric=metric, prior=prior / prior.sum(), loss=loss)
 
 
-def masked() -> DesignProblem:
+def masked_grid() -> DesignProblem:
     mask = np.ones((7, 7), bool)
     mask[2:4, 1:6] = False
     return on_grid(7, Distance(), mask)
@@ -46,7 +46,7 @@ def masked() -> DesignProblem:
 
 PROBLEMS = {
     "squared": lambda: on_grid(6, SquaredDistance()),
-    "distance, masked": masked,
+    "distance, masked": masked_grid,
     "zero-one": lambda: on_grid(6, ZeroOne(), seed=2),
     "streets": SMALL["streets"],
     "graph, table loss": SMALL["graph, table loss"],
@@ -69,24 +69,27 @@ def test_interval_contains_optimum(name: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def squared() -> xr.Dataset:
-    """That of "squared", made once."""
+def squared_mechanism() -> xr.Dataset:
+    """The mechanism of the problem "squared", computed once."""
     with pytest.MonkeyPatch.context() as patched:
-        return factored(patched)
+        return solve_as_columns(patched)
 
 
-def factored(monkeypatch: pytest.MonkeyPatch, name: str = "squared", **given: object) -> xr.Dataset:
-    """The mechanism kept as columns, as it is beyond tables."""
+def solve_as_columns(monkeypatch: pytest.MonkeyPatch, name: str = "squared", **given: object) -> xr.Dataset:
+    """The mechanism as columns, as above the size of tables."""
     monkeypatch.setattr(run, "LARGEST_TABLE", 0)
     return md.solve(md.Optimal(PROBLEMS[name]()), method="pool", **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", few_by_default(["squared", "distance, masked", "streets"], "squared"))
-def test_columns_are_private_and_near_table(name: str, squared: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_are_private_and_near_table(
+    name: str, squared_mechanism: xr.Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Second route to the certificate: rows over a common denominator, every edge and report."""
-    mechanism = squared if name == "squared" else factored(monkeypatch, name)
+    mechanism = squared_mechanism if name == "squared" else solve_as_columns(monkeypatch, name)
     checked = md.verify(mechanism)
-    assert (checked.certified, checked.lower_bound_checked) == (True, True)
+    assert checked.certified
+    assert checked.lower_bound_checked
     assert mechanism.attrs["lower_bound"] <= truth(name) * (1 + 1e-6)
     assert truth(name) <= mechanism.attrs["expected_loss"] <= truth(name) * (1 + NEAR)
     rows = FactoredMechanism(mechanism)
@@ -98,10 +101,10 @@ def test_columns_are_private_and_near_table(name: str, squared: xr.Dataset, monk
 
 def test_loss_table_gives_mechanism_table(monkeypatch: pytest.MonkeyPatch) -> None:
     name = "graph, table loss"
-    assert "mass" in factored(monkeypatch, name)
+    assert "mass" in solve_as_columns(monkeypatch, name)
     monkeypatch.setattr(run, "TABLED", 0)
     with pytest.raises(UnsuitableError, match="computed from coordinates"):
-        factored(monkeypatch, name)
+        solve_as_columns(monkeypatch, name)
 
 
 @pytest.mark.exhaustive
@@ -110,7 +113,7 @@ def test_pool_bits_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> 
     for count in (1, 2):
         monkeypatch.setattr(run, "threads", lambda count=count: threads(count))
         monkeypatch.setattr(cores, "WORKERS", count)
-        found.append(factored(monkeypatch))
+        found.append(solve_as_columns(monkeypatch))
     assert found[0].identical(found[1])
 
 
@@ -122,7 +125,7 @@ def test_interrupted_pool_is_certified(stage: str, monkeypatch: pytest.MonkeyPat
             raise KeyboardInterrupt
 
     raised: list[str] = []
-    mechanism = factored(monkeypatch, on_progress=interrupt)
+    mechanism = solve_as_columns(monkeypatch, on_progress=interrupt)
     assert raised
     assert mechanism.attrs["stopped"] == "interrupt"
     assert md.verify(mechanism).certified
@@ -130,14 +133,14 @@ def test_interrupted_pool_is_certified(stage: str, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.exhaustive
 def test_time_limit_ends_pool_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    mechanism = factored(monkeypatch, time_limit=1e-3)
+    mechanism = solve_as_columns(monkeypatch, time_limit=1e-3)
     assert mechanism.attrs["stopped"] == "time"
     assert md.verify(mechanism).certified
 
 
-def test_altered_columns_do_not_verify(squared: xr.Dataset) -> None:
+def test_altered_columns_do_not_verify(squared_mechanism: xr.Dataset) -> None:
     for name in ("weight", "generator_offset", "generator_place", "edge_units", "dual"):
-        altered = squared.copy(deep=True)
+        altered = squared_mechanism.copy(deep=True)
         altered[name].values[0] += 1
         assert not md.verify(altered).certified
 
@@ -170,8 +173,8 @@ def test_fields_are_least_generator_distances() -> None:
     matrix = Matrix.of(found["count"], found["place"], found["value"], 36)
     dense = np.stack([matrix.down(row) for row in np.eye(3)])
     for k in range(3):
-        own = slice(columns.bounds[k], columns.bounds[k + 1])
-        nats = STEP * (columns.offset[own, None] + whole[columns.place[own]]).min(axis=0)
+        part = slice(columns.bounds[k], columns.bounds[k + 1])
+        nats = STEP * (columns.offset[part, None] + whole[columns.place[part]]).min(axis=0)
         assert dense[k] == pytest.approx(np.where(nats <= 8.0, np.exp(-nats), 0.0), rel=SINGLE, abs=0)
         loss = problem.weighted_loss[:, target[k]]
         assert found["cost"][k] == pytest.approx(float(loss @ np.exp(-nats)), rel=1e-12)
@@ -199,7 +202,7 @@ def test_preconditioned_blocks_solve_normal_equations() -> None:
     matrix = Matrix.of(found["count"], found["place"], found["value"], n)
     scale, ridge, right = random.random(n) ** 4, np.full(n, 1e-3), random.standard_normal(n)
     blocks = OverlappingBlocks(Places.of(problem))
-    blocks.factor(matrix.visible, scale, ridge)  # what the equations of a step see preconditions all of them
+    blocks.factor(matrix.visible, scale, ridge)  # the visible entries precondition the equations of all entries
     applied = []
 
     def apply(x: np.ndarray) -> np.ndarray:

@@ -98,12 +98,12 @@ def distances(name: str) -> np.ndarray:
     table = np.full((size, size), np.inf)
     np.minimum.at(table, (metric.tail, metric.head), np.maximum(metric.units, 2.0**-20))
     table = np.minimum(table, table.T)
-    kept = np.isfinite(table)
-    graph = sp.csr_array((table[kept], np.nonzero(kept)), shape=(size, size))
+    finite = np.isfinite(table)
+    graph = sp.csr_array((table[finite], np.nonzero(finite)), shape=(size, size))
     return np.minimum(np.floor(dijkstra(graph) + 2.0**-8), metric.cap).astype(int)
 
 
-def weighted(metric: IntegerMetric, step: int = STEP) -> Factors:
+def random_factors(metric: IntegerMetric, step: int = STEP) -> Factors:
     weight = np.random.default_rng(7).integers(1, 1 << 28, metric.size).astype(np.uint32)
     return Factors(metric=metric, step=step, weight=weight, inner=np.arange(metric.size)[::-1].copy())
 
@@ -137,7 +137,7 @@ def test_sources_may_repeat_in_any_order(name: str) -> None:
 def test_window_sums_equal_full_sums(name: str) -> None:
     """In integers: E at the cap times the sum of all weights stands for everything outside."""
     metric = metric_of(name)
-    factors = weighted(metric, step=min(STEP, int(30 * 2**STEP_BITS / metric.cap)))
+    factors = random_factors(metric, step=min(STEP, int(30 * 2**STEP_BITS / metric.cap)))
     kernel, weight = factors.kernel.astype(object), factors.weight.astype(object)
     expected = (kernel[distances(name)[factors.inner]] * weight).sum(axis=1).tolist()
     found = [sum_block(factors, start, start + 2 * BLOCK) for start in range(0, len(factors.inner), 2 * BLOCK)]
@@ -168,7 +168,7 @@ def test_largest_numbers_do_not_wrap() -> None:
 
 
 def test_scratch_is_reset_after_window() -> None:
-    """A window found after others is the same as the first one of its room."""
+    """A window equals the one that fresh scratch arrays give."""
     metric = metric_of("streets")
     room = Windows(metric.neighbours, metric.cap)
     for sources in (np.array([3]), np.arange(200), np.array([499, 0])):
@@ -195,8 +195,8 @@ def test_tiles_hold_close_places(shape: tuple[int, ...]) -> None:
     order = tile_order(points)
     assert np.array_equal(np.sort(order), np.arange(len(points)))
     for start in range(0, len(points), BLOCK):
-        own = points[order[start : start + BLOCK]]
-        longest = (own.max(axis=0) - own.min(axis=0) + 1).max()
+        tile = points[order[start : start + BLOCK]]
+        longest = (tile.max(axis=0) - tile.min(axis=0) + 1).max()
         assert longest <= 2.5 * BLOCK ** (1 / len(shape))
 
 
@@ -213,7 +213,7 @@ def test_map_row_sums_equal_sums_over_places(cells: int, stencil: int, rows: int
     tail, head = problem.edges.tail, problem.edges.head
     whole = units.quantise(problem.edges.length).astype(np.uint16)
     metric = IntegerMetric(points=problem.domain.points, tail=tail, head=head, units=whole, cap=units.cap)
-    factors = weighted(metric, step=units.step)
+    factors = random_factors(metric, step=units.step)
     chosen = np.random.default_rng(8).choice(len(factors.inner), rows, replace=False)
     graph = sp.csr_array((whole.astype(float), (tail, head)), shape=(metric.size,) * 2)
     far = np.minimum(dijkstra(graph, directed=False, indices=factors.inner[chosen]), units.cap).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Blocks of work: in order whatever finishes first, kept in a folder of their run, one process at a time."""
+"""Blocks of work: in order whatever finishes first, stored in a folder of their run, one process at a time."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ VALUES = np.random.default_rng(0).random(TOTAL)
 
 
 class Work:
-    """Squares of rows and their sum; counts what it is asked, fails or waits where told."""
+    """Squares of rows and their sum; records its calls, fails or waits at given rows."""
 
     def __init__(self, *, fails_at: int | None = None, waits_at: int | None = None) -> None:
-        self.asked: list[int] = []
+        self.calls: list[int] = []
         self.fails_at, self.waits_at = fails_at, waits_at
         self.passed = threading.Event()
 
     def __call__(self, state, start, stop):
-        self.asked.append(start)
+        self.calls.append(start)
         if start == self.waits_at:
             assert self.passed.wait(10), "no other block ran meanwhile"
         if self.waits_at is not None and start > self.waits_at:
@@ -44,22 +44,22 @@ class Work:
         return {"rows": state[start:stop] ** 2, "sum": np.array([state[start:stop].sum()])}
 
 
-def blocked(work, name="pass"):
+def blocked_work(work, name="pass"):
     return BlockedWork(work=work, state=VALUES, total=TOTAL, block=BLOCK, name=name)
 
 
 def run(work, folder=None, count=2, name="pass"):
     with threads(count) as executor:
-        return list(in_order(executor, blocked(work, name), folder=folder or Folder()))
+        return list(in_order(executor, blocked_work(work, name), folder=folder or Folder()))
 
 
-def put_together(blocks):
+def merge_rows(blocks):
     return merge_blocks((arrays for _, _, arrays in blocks), ("rows",))
 
 
 def check(blocks):
     assert [(start, stop) for start, stop, _ in blocks] == [(s, min(s + BLOCK, TOTAL)) for s in STARTS]
-    whole = put_together(blocks)
+    whole = merge_rows(blocks)
     assert whole["rows"].tobytes() == (VALUES**2).tobytes()
     expected = np.zeros(1)
     for start in STARTS:
@@ -84,18 +84,18 @@ def test_merged_blocks_order_rows_and_add_columns():
 def test_results_keep_order_on_any_threads(count):
     work = Work()
     check(run(work, count=count))
-    assert sorted(work.asked) == STARTS
+    assert sorted(work.calls) == STARTS
 
 
 def test_slow_first_block_stays_first():
     check(run(Work(waits_at=0)))
 
 
-class Counted:
-    """Workers that compute at once and say how many blocks were given to them and not taken back."""
+class CountingWorkers:
+    """Workers that compute at once and count the blocks that were submitted and not taken back."""
 
     def __init__(self) -> None:
-        self.out = self.most = 0
+        self.out = self.largest = 0
 
     def ahead(self):
         return 3
@@ -104,12 +104,12 @@ class Counted:
     def sharing(self, work, state):
         def submit(start, stop):
             self.out += 1
-            self.most = max(self.most, self.out)
-            return self.Given(self, work(state, start, stop))
+            self.largest = max(self.largest, self.out)
+            return self.Result(self, work(state, start, stop))
 
         yield submit
 
-    class Given:
+    class Result:
         def __init__(self, executor, arrays):
             self.executor, self.arrays = executor, arrays
 
@@ -122,21 +122,21 @@ class Counted:
 
 
 def test_blocks_ahead_are_limited_and_cancelled():
-    executor = Counted()
-    with contextlib.closing(in_order(executor, blocked(Work()), folder=Folder())) as blocks:
+    executor = CountingWorkers()
+    with contextlib.closing(in_order(executor, blocked_work(Work()), folder=Folder())) as blocks:
         for start, _, _ in blocks:
             if start == 480:
                 break
-        assert (executor.out, executor.most) == (2, 3)
+        assert (executor.out, executor.largest) == (2, 3)
     assert executor.out == 0
 
 
 def test_merged_pass_joins_blocks_and_reports(tmp_path):
     on_done, folder = [], Folder(path=tmp_path, run="a")
     with threads(2) as executor:
-        found = merged_pass(executor, blocked(Work()), ("rows",), on_done=on_done.append, folder=folder)
-        unkept = merged_pass(executor, blocked(Work()), ("rows",), on_done=on_done.append)
-    expected = put_together(run(Work()))
+        found = merged_pass(executor, blocked_work(Work()), ("rows",), on_done=on_done.append, folder=folder)
+        unkept = merged_pass(executor, blocked_work(Work()), ("rows",), on_done=on_done.append)
+    expected = merge_rows(run(Work()))
     assert {name: values.tobytes() for name, values in found.items()} == {
         name: values.tobytes() for name, values in expected.items()
     }
@@ -153,10 +153,10 @@ def test_aborted_pass_cancels_blocks():
         if done > 480:
             raise Left
 
-    executor = Counted()
+    executor = CountingWorkers()
     with pytest.raises(Left):
-        merged_pass(executor, blocked(Work()), ("rows",), on_done=leave)
-    assert (executor.out, executor.most) == (0, 3)
+        merged_pass(executor, blocked_work(Work()), ("rows",), on_done=leave)
+    assert (executor.out, executor.largest) == (0, 3)
 
 
 def test_failed_block_names_rows_and_ends_threads(tmp_path):
@@ -166,7 +166,7 @@ def test_failed_block_names_rows_and_ends_threads(tmp_path):
     assert threading.active_count() == before
     mended = Work()
     check(run(mended, Folder(path=tmp_path, run="a")))
-    assert sorted(mended.asked) == STARTS[2:]
+    assert sorted(mended.calls) == STARTS[2:]
 
 
 def test_only_valid_blocks_are_reused(tmp_path):
@@ -182,11 +182,11 @@ def test_only_valid_blocks_are_reused(tmp_path):
     files[480].write_bytes(b"")
     again = Work()
     check(run(again, folder))
-    assert sorted(again.asked) == [0, 96, 192, 288, 480]
+    assert sorted(again.calls) == [0, 96, 192, 288, 480]
     assert files[96].read_bytes() == whole
     other = Work()
     check(run(other, Folder(path=tmp_path, run="b")))
-    assert sorted(other.asked) == STARTS
+    assert sorted(other.calls) == STARTS
 
 
 def test_passes_have_separate_blocks(tmp_path):

@@ -1,8 +1,9 @@
-"""The client's readers in Node and the C sampler, fuzzed by own loops: python tests/fuzz/loops.py WHAT [SECONDS].
+"""The client in Node and the C sampler, fuzzed by loops of their own: python tests/fuzz/loops.py PROGRAM [SECONDS].
 
-WHAT is `client` (tables, factors, device maps and session designs, by `openClient` and `openSession`) or `region` (the
-map of sample_region.c, with the sanitizers of GCC, mutants kept that reach another branch). Checksums are made right
-again after most changes. A reader refuses by an error of its own; any other end is a finding, and its input is kept.
+PROGRAM is `client` or `region`. The first opens tables, factors, device maps and session designs by `openClient` and
+`openSession`. The second opens region.map in sample_region.c with the sanitizers of GCC, and keeps mutants that reach
+another branch. Checksums are corrected after most changes. A reader refuses by an error of its own; any other end is a
+finding, and its input is kept.
 """
 
 from __future__ import annotations
@@ -29,12 +30,19 @@ WATCHED = "-fsanitize-coverage=trace-pc"
 
 def client(folder: Path, seconds: str) -> list[str]:
     """The command that fuzzes the client."""
-    made = md.baselines.exponential(md.load_problem("flat", cells=3))
+    table = md.baselines.exponential(md.load_problem("flat", cells=3))
     factors = md.solve(md.EikonalWeights(problem=md.load_problem("flat", cells=3)), method="factored")
     seeds = [random_device_maps.content("eight"), random_device_maps.content("coarse")]
-    for number, one in enumerate((made, factors, design("clock"), design("risk, any hours"))):
+    for number, one in enumerate((table, factors, design("clock"), design("risk, any hours"))):
         seeds.append((write_client(one, folder / str(number)) / "report.bin").read_bytes())
-    return ["node", str(HERE / "client.mjs"), str(modules(folder / "web", b"")), seconds, "1", *written(folder, seeds)]
+    return [
+        "node",
+        str(HERE / "client.mjs"),
+        str(modules(folder / "web", b"")),
+        seconds,
+        "1",
+        *seed_files(folder, seeds),
+    ]
 
 
 def region(folder: Path, seconds: str) -> list[str]:
@@ -43,11 +51,11 @@ def region(folder: Path, seconds: str) -> list[str]:
     shutil.copy(HERE / "region.c", folder)
     subprocess.run(["gcc", *SANITIZED, WATCHED, "region.c", "-o", "region"], cwd=folder, check=True)
     seeds = [random_device_maps.flat(name) for name in ("eight", "bare", "far", "coarse")]
-    return [str(folder / "region"), seconds, "1", *written(folder, seeds)]
+    return [str(folder / "region"), seconds, "1", *seed_files(folder, seeds)]
 
 
-def written(folder: Path, seeds: list[bytes]) -> list[str]:
-    """The files of seeds."""
+def seed_files(folder: Path, seeds: list[bytes]) -> list[str]:
+    """Write seeds to files and return their names."""
     files = [folder / f"seed{number}" for number in range(len(seeds))]
     for file, seed in zip(files, seeds, strict=True):
         file.write_bytes(seed)
@@ -55,7 +63,7 @@ def written(folder: Path, seeds: list[bytes]) -> list[str]:
 
 
 if __name__ == "__main__":
-    what, seconds = sys.argv[1], (sys.argv[2:] or ["600"])[0]
-    with tempfile.TemporaryDirectory() as made:
-        command = {"client": client, "region": region}[what](Path(made), seconds)
+    program, seconds = sys.argv[1], (sys.argv[2:] or ["600"])[0]
+    with tempfile.TemporaryDirectory() as folder:
+        command = {"client": client, "region": region}[program](Path(folder), seconds)
         sys.exit(subprocess.run(command, check=False).returncode)

@@ -1,6 +1,6 @@
-"""Bounds between positions: any multipliers prove no more than what holds, whatever their sizes and rounding.
+"""Bounds between positions: any multipliers prove a true bound, whatever their sizes and rounding.
 
-The other route are fractions: multipliers and cones as they stand, sums without rounding.
+The second route is in fractions: multipliers and cones as given, sums without rounding.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mechdesign.positions.solve import proved_bound
 from mechdesign.positions.symmetry import edge_orbits, position_orbits, row_multipliers
 from mechdesign.solvers.cone.pricing import sum_down
 
-NOISE = 1e-10  # relative: what rounding down may cost a bound of ordinary multipliers
+NOISE = 1e-10  # relative: largest cost of rounding down to a bound of ordinary multipliers
 HALF_OPEN = 1e-7  # relative: nearer than this costs and levels are taken for one
 
 
@@ -42,7 +42,7 @@ def exact_taken(program: Positions, slack: np.ndarray) -> list[list[Fraction]]:
     cones = program.cones
     rows = [part.toarray() for part in (cones.bound, cones.slope_x, cones.slope_y)]
 
-    def at(u: int, y: int) -> Fraction:
+    def entry(u: int, y: int) -> Fraction:
         terms = (
             Fraction(part[k, u]) * Fraction(z[k, y])
             for part, z in zip(rows, slack, strict=True)
@@ -50,19 +50,19 @@ def exact_taken(program: Positions, slack: np.ndarray) -> list[list[Fraction]]:
         )
         return sum(terms, Fraction(0))
 
-    return [[at(u, y) for y in range(slack.shape[2])] for u in range(len(program.cost))]
+    return [[entry(u, y) for y in range(slack.shape[2])] for u in range(len(program.cost))]
 
 
 def exact_bound(program: Positions, slack: np.ndarray) -> Fraction:
     """The bound of vectors (3, k, r), one for a report of each orbit, over all of them, in fractions."""
     group, taken = position_orbits(program)[0], exact_taken(program, slack)
-    left: dict[int, Fraction] = {}
+    smallest: dict[int, Fraction] = {}
     for way in group.ways:
         for u, place in enumerate(way.tolist()):
             for r, y in enumerate(group.reports.tolist()):
                 one = Fraction(program.cost[place, way[y]]) - taken[u][r]
-                left[place] = min(left.get(place, one), one)
-    return sum(left.values(), Fraction(0))
+                smallest[place] = min(smallest.get(place, one), one)
+    return sum(smallest.values(), Fraction(0))
 
 
 def in_cones(slack: np.ndarray) -> np.ndarray:
@@ -72,21 +72,21 @@ def in_cones(slack: np.ndarray) -> np.ndarray:
     return raised
 
 
-def forged() -> tuple[Positions, np.ndarray]:
+def noise_multipliers() -> tuple[Positions, np.ndarray]:
     program = flat_program()
     return program, noise(program, 2.95, tries=6000, seed=0)
 
 
 def test_rounding_noise_proves_no_bound() -> None:
     """Attack: levels of 1e-25, and slopes times 2^50 that cancel: above 1.5, which equal rows attain."""
-    program, multipliers = forged()
+    program, multipliers = noise_multipliers()
     attained = float(program.cost.sum(axis=0).min())
     assert in_doubles(program, multipliers) > 1.05 * attained
     assert proved_bound(program, multipliers) <= attained
 
 
 def test_file_with_noise_as_bound_is_refused() -> None:
-    program, multipliers = forged()
+    program, multipliers = noise_multipliers()
     cost, m = program.cost, program.cost.shape[1]
     row = np.full(m, 2**62 // (m - 1), np.uint64)
     row[0], row[-1] = 1, int(row[-1]) + 2**62 - 1 - (m - 1) * int(row[-1])
@@ -160,7 +160,7 @@ def test_zero_multipliers_give_least_costs() -> None:
 
 
 def test_slopes_are_exact_and_bounds_positive() -> None:
-    """A slope of a constant is 0 to the last bit: what is left of it would be multiplied with anything."""
+    """A slope of a constant is 0 to the last bit: a remainder would be multiplied with any number."""
     levels = np.random.default_rng(3).uniform(0.1, 0.5, (9, 4))
     for scale in (1.0, 1e-322):
         cones = Positions(problem_of(), corner_level=levels * scale).cones

@@ -1,4 +1,4 @@
-"""Claims about positions: true of random pairs, in exact fractions; told, proved, refused; and drawn as they are."""
+"""Claims about positions: true of random pairs, in exact fractions; stated, proved and refused; exact draws."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def test_claim_holds_for_a_million_positions(name):
 def test_position_mechanism_round_trips(name, tmp_path):
     mechanism = position_mechanism(name)
     checked = md.verify(mechanism)
-    assert (checked.certified, checked.position_breaches) == (True, 0)
+    assert checked.certified
+    assert checked.position_breaches == 0
     assert checked.position_claim == mechanism.attrs["position_claim"]
     path = md.save(mechanism, tmp_path / "placed.nc")
     assert md.verify(path).position_claim == checked.position_claim
@@ -121,15 +122,15 @@ def test_position_mechanism_round_trips(name, tmp_path):
 def test_second_verifier_checks_quarter_levels():
     mechanism = position_mechanism("quarters")
 
-    def found(alter):
+    def faults(alter):
         file = plain(mechanism)
         alter(file["variables"])
         return position_untruths(File(**file), mechanism.attrs["position_claim"])
 
-    assert list(found(lambda file: None)) == []
-    assert "too steep" in next(found(lambda file: file["mass"]["values"][7].reverse()))
+    assert list(faults(lambda file: None)) == []
+    assert "too steep" in next(faults(lambda file: file["mass"]["values"][7].reverse()))
     with pytest.raises(Unreadable, match="exceed eps"):
-        list(found(lambda file: file["quarter_level"]["values"][3].__setitem__(9, 2.0)))
+        list(faults(lambda file: file["quarter_level"]["values"][3].__setitem__(9, 2.0)))
 
 
 def one_row(file):
@@ -218,7 +219,7 @@ def test_corner_levels_are_tight_lower_bounds():
     assert level_faults(domain, metric, levels) == []
     nodes, rng = metric.level.raster, np.random.default_rng(0)
     touched = 0
-    for cell, own in zip(domain.index.tolist(), levels, strict=True):
+    for cell, corner_level in zip(domain.index.tolist(), levels, strict=True):
         shares = np.vstack([rng.random((40, 2)), CORNERS, np.round(rng.random((20, 2)))])
         low = np.asarray(domain.origin) + np.array(cell) * domain.cell[0]
         for axis, lines in enumerate(nodes.axes):  # at node lines the raster bends
@@ -228,7 +229,9 @@ def test_corner_levels_are_tight_lower_bounds():
             ends[:, axis] = np.repeat(crossing, 2)
             shares = np.vstack([shares, ends])
         s, t = shares.T
-        below = (1 - s) * ((1 - t) * own[0] + t * own[1]) + s * ((1 - t) * own[2] + t * own[3])
+        below = (1 - s) * ((1 - t) * corner_level[0] + t * corner_level[1]) + s * (
+            (1 - t) * corner_level[2] + t * corner_level[3]
+        )
         eps = metric.level.at(low + shares * domain.cell[0]) * metric.scale
         assert (below <= eps).all()
         touched += (below > eps * (1 - 1e-6)).any()
@@ -314,7 +317,8 @@ def test_rows_private_only_between_cells_are_refused():
     loss = md.losses.LOSSES[mechanism.attrs["loss"]]
     mass = md.solve(md.DesignProblem(domain, rows, mechanism["prior"].values, loss), gap=0.01)["mass"]
     found = md.verify(rewritten(mechanism, mass=mechanism["mass"].copy(data=mass.values)))
-    assert (found.certified, found.violations) == (False, 0)
+    assert not found.certified
+    assert found.violations == 0
     assert found.position_breaches > 0
     assert f"mass: {found.position_breaches} (cell, report) pairs break the claim about positions" in found.reasons
 

@@ -1,5 +1,6 @@
-"""Weights of certified columns: each column within the cones, in integers; designs beside the optimum, the clamped
-kernel and one changed number; weights and noise by another solver.
+"""Weights of certified columns: each column within the cones, in integers; designs compared with the optimum.
+
+Also with the clamped kernel and after a changed number; weights and noise by another solver.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from mechdesign.positions import spline as spline_laplace
 from mechdesign.positions.patches import Patches, patches
 
 GAP = 1e-5
-ROUNDED = 1e-5  # of an objective: what weights to the gap and repair to integers change
+ROUNDED = 1e-5  # of an objective: change by weights to the gap and by repair to integers
 
 
 def problem(shape, epsilon: float, loss: str = "squared", *, prior=None, **given) -> DesignProblem:
@@ -38,7 +39,7 @@ def problem(shape, epsilon: float, loss: str = "squared", *, prior=None, **given
     return DesignProblem(domain=domain, metric=Euclidean(epsilon=epsilon, unit="cell"), prior=chosen, loss=LOSSES[loss])
 
 
-def holed() -> np.ndarray:
+def mask_with_holes() -> np.ndarray:
     mask = np.ones((6, 5), bool)
     mask[2:4, 2] = mask[0, 4] = False
     return mask
@@ -59,14 +60,14 @@ CASES = {
     "square, long edges": (lambda: Positions(problem((8, 8), 1.2)), 0.06),
     "rectangle, distance": (lambda: Positions(problem((4, 7), 0.6, "distance")), 0.05),
     "a prior without symmetry": (lambda: Positions(problem((5, 5), 0.6, prior=3)), 0.05),
-    "masked": (lambda: Positions(problem((6, 5), 0.6, mask=holed())), 0.20),
+    "masked": (lambda: Positions(problem((6, 5), 0.6, mask=mask_with_holes())), 0.20),
     "varying level": (lambda: Positions(varying()), 0.10),
 }
 EACH = pytest.mark.parametrize("case", few_by_default(CASES, "rectangle, distance", "varying level"))
 
 
 @functools.cache
-def made(case: str) -> tuple[Positions, np.ndarray]:
+def columns_of(case: str) -> tuple[Positions, np.ndarray]:
     program = CASES[case][0]()
     return program, by_columns.column_table(program, gap=GAP)[0]
 
@@ -74,9 +75,9 @@ def made(case: str) -> tuple[Positions, np.ndarray]:
 @EACH
 def test_every_column_is_within_integer_cones(case: str) -> None:
     """Each by itself, without its weight; one that is lowered at one place is not."""
-    program, _ = made(case)
-    held = by_columns._columns(by_columns._centres(program), program)
-    whole = (held / held.max(axis=0) * 2.0**61).astype(np.uint64)
+    program, _ = columns_of(case)
+    columns = by_columns._columns(by_columns._centres(program), program)
+    whole = (columns / columns.max(axis=0) * 2.0**61).astype(np.uint64)
     assert program.patches.breaches(whole) == 0
     place = int(whole[:, 0].argmin())
     whole[place, 0] //= 4
@@ -85,7 +86,7 @@ def test_every_column_is_within_integer_cones(case: str) -> None:
 
 @EACH
 def test_columns_lie_between_optimum_and_noise(case: str) -> None:
-    program, mass = made(case)
+    program, mass = columns_of(case)
     optimum = design_of(program, gap=1e-4, method="cones")
     found = mean_cost(mass, program.cost)
     assert program.patches.breaches(mass) == 0
@@ -98,8 +99,8 @@ def test_columns_lie_between_optimum_and_noise(case: str) -> None:
 
 @EACH
 def test_changed_column_or_weight_is_noticed(case: str) -> None:
-    """A weight a fifth larger, at the cost of the largest mass beside it in each row; a number that is moved."""
-    program, mass = made(case)
+    """A weight a fifth larger, taken from the largest other mass of each row; a mass that is moved."""
+    program, mass = columns_of(case)
     chosen, rows = int(mass.sum(axis=0, dtype=float).argmax()), np.arange(len(mass))
     beside = mass.copy()
     beside[:, chosen] = 0
@@ -129,7 +130,7 @@ def test_thin_small_and_steep_maps_certify(shape: tuple[int, int], epsilon: floa
 
 
 def test_plane_noise_is_best_column_of_window() -> None:
-    """By Clarabel on a whole window, whose centre alone is reported; at the border cells have the rows beside them."""
+    """By Clarabel on a whole window, whose centre alone is reported; border cells share the rows of neighbours."""
     z, reach = 0.8, 4
     noise = by_columns.plane_noise(z, reach, SquaredDistance())
     side = 2 * reach + 1
@@ -140,8 +141,8 @@ def test_plane_noise_is_best_column_of_window() -> None:
     inside = cp.SOC(cones.bound @ p, cp.vstack([cones.slope_x @ p, cones.slope_y @ p]), axis=0)
     stated = cp.Problem(cp.Minimize(away @ p), [cp.sum(p) == 1, inside])
     stated.solve(solver="CLARABEL")
-    at = np.abs(np.rint(window.points)).astype(int)
-    found = noise[at[:, 0], at[:, 1]]
+    steps = np.abs(np.rint(window.points)).astype(int)
+    found = noise[steps[:, 0], steps[:, 1]]
     assert found @ away / found.sum() == pytest.approx(stated.value, rel=1e-4)
     assert cones.excess(found[:, None]) <= 1 + 1e-9
 
@@ -160,13 +161,14 @@ def test_longest_step_towards_zero_is_exact() -> None:
 def test_command_and_file_name_method(run, tmp_path) -> None:
     path = tmp_path / "columns.nc"
     given = ["solve", "philadelphia", "--cells", 3, "--extent", 2, "--program", "positions", "--method", "columns"]
-    code, said, _ = run(*given, "-o", path)
+    code, output, _ = run(*given, "-o", path)
     assert code == 0
     assert "Made by weighting certified columns: it is not known how far the loss is from the minimum." in " ".join(
-        said.split()
+        output.split()
     )
     mechanism, checked = md.load(path), md.verify(path)
-    assert (checked.certified, checked.position_breaches) == (True, 0)
+    assert checked.certified
+    assert checked.position_breaches == 0
     assert mechanism.attrs["stopped"] == "columns"
     assert "lower_bound" not in mechanism.attrs
     assert '"method": "columns"' in mechanism.attrs["parameters"]
@@ -178,7 +180,7 @@ def test_command_and_file_name_method(run, tmp_path) -> None:
 def test_search_cut_short_is_certified(ends: str) -> None:
     program = CASES["square"][0]()
 
-    def stop(*told: object) -> None:
+    def stop(*_: object) -> None:
         if ends == "interrupt":
             raise KeyboardInterrupt
 

@@ -32,7 +32,7 @@ from mechdesign.positions.symmetry import Orbits, position_orbits
 
 GAP = 1e-6
 RESIDUAL = 1e-5  # of a bound from a point whose equations hold to the gap
-PLANE_WAVE = 0.02  # relative: what cones at eps h = 0.3 leave of the gradient's bound
+PLANE_WAVE = 0.02  # relative: slack of the gradient's bound with cones at eps h = 0.3
 
 
 def square(side: int, epsilon: float = 0.4, loss: str = "squared", shape: tuple[int, int] | None = None, **given):
@@ -53,7 +53,7 @@ def varying() -> DesignProblem:
     return DesignProblem(domain=domain, metric=Eikonal(level=level), prior=prior, loss=LOSSES["squared"])
 
 
-def masked() -> DesignProblem:
+def masked_problem() -> DesignProblem:
     mask = np.ones((3, 4), bool)
     mask[1, 1] = mask[0, 3] = False
     return square(0, shape=(3, 4), mask=mask)
@@ -67,19 +67,19 @@ CASES = {
     "square": lambda: Positions(square(4)),
     "rectangle, distance": lambda: Positions(square(0, loss="distance", shape=(2, 4))),
     "varying level": lambda: Positions(varying()),
-    "masked": lambda: Positions(masked()),
+    "masked": lambda: Positions(masked_problem()),
     "8 x 8": lambda: Positions(square(8)),
 }
 
 
 @cache
-def designed(case: str) -> SolveResult:
+def design_case(case: str) -> SolveResult:
     return design_of(CASES[case](), gap=GAP)
 
 
 @pytest.mark.parametrize("case", few_by_default(CASES, "rectangle, distance", "varying level"))
 def test_design_equals_statement_by_clarabel(case: str) -> None:
-    program, found = CASES[case](), designed(case)
+    program, found = CASES[case](), design_case(case)
     stated = program.statement()
     stated.solve(solver="CLARABEL")
     assert found.stopped == "gap"
@@ -102,16 +102,16 @@ def test_symmetry_does_not_change_result() -> None:
         )
     )
     assert len(group(alone).ways) == 1
-    assert design_of(alone, gap=GAP).objective == pytest.approx(designed("square").objective, rel=1e-4)
+    assert design_of(alone, gap=GAP).objective == pytest.approx(design_case("square").objective, rel=1e-4)
 
 
 @pytest.mark.parametrize("case", few_by_default(["square", "varying level"], "varying level"))
 def test_gradients_are_within_level(case: str) -> None:
     """By derivatives of the spline itself, with the levels of the metric: cones suffice, and are nearly attained."""
     program = CASES[case]()
-    problem, found = program.problem, designed(case)
+    problem, found = program.problem, design_case(case)
     table, side = found.mass / float(ROW_SUM), program.patches.side
-    most = 0.0
+    largest = 0.0
     for s, t in product(np.linspace(-0.5, 0.5, 7), repeat=2):
         w = [np.array([(0.5 - a) ** 2 / 2, 0.75 - a * a, (0.5 + a) ** 2 / 2]) for a in (s, t)]
         d = [np.array([a - 0.5, -2 * a, a + 0.5]) for a in (s, t)]
@@ -119,19 +119,19 @@ def test_gradients_are_within_level(case: str) -> None:
         p, gx, gy = (np.einsum("i,j,uijy->uy", *pair, rows) for pair in (w, (d[0], w[1]), (w[0], d[1])))
         points = problem.domain.points + side * np.array([s, t])
         level = 0.4 if case == "square" else problem.metric.level.at(points)[:, None]
-        most = max(most, float((np.hypot(gx, gy) / (side * level * p)).max()))
-    assert 1 - PLANE_WAVE - 0.1 * (case != "square") <= most <= 1
+        largest = max(largest, float((np.hypot(gx, gy) / (side * level * p)).max()))
+    assert 1 - PLANE_WAVE - 0.1 * (case != "square") <= largest <= 1
 
 
 def test_lower_corner_levels_cost_more() -> None:
     problem = square(4)
     lower = Positions(problem, corner_level=np.full((16, 4), 0.3))
-    assert design_of(lower, gap=GAP).lower_bound > designed("square").objective
+    assert design_of(lower, gap=GAP).lower_bound > design_case("square").objective
 
 
 def test_bound_holds_if_search_is_cut_short() -> None:
     program = CASES["varying level"]()
-    whole, early = designed("varying level"), design_of(program, gap=GAP, time_limit=1e-9)
+    whole, early = design_case("varying level"), design_of(program, gap=GAP, time_limit=1e-9)
     assert early.stopped == "time"
     assert early.lower_bound <= whole.objective
     assert program.patches.breaches(early.mass) == 0
@@ -174,7 +174,7 @@ def test_price_on_twenty_by_twenty_cells(epsilon: float, most: float) -> None:
 
 
 def test_level_above_four_nats_counts_as_four() -> None:
-    """The check of integers takes them for four: cones beyond would lose all of what they gain, and more."""
+    """The check of integers takes them for four: the repair of wider cones would cost more than they gain."""
     wide, four = (design_of(Positions(square(4, epsilon)), gap=GAP, bound=False) for epsilon in (9.0, 4.0))
     assert wide.stopped == "gap"
     assert wide.objective == pytest.approx(four.objective, rel=RESIDUAL)
@@ -194,31 +194,31 @@ def test_stopped_design_is_no_worse_than_noise(seconds: float) -> None:
 
 
 def test_reports_may_be_some_cells() -> None:
-    """A rectangle whose corner nobody lives in, and that is not reported: beside Clarabel, by cones and by columns."""
+    """A rectangle with a corner without people, which is never reported: against Clarabel, by cones and by columns."""
     whole, mask = square(0, shape=(3, 4), loss="distance"), np.ones((3, 4), bool)
     mask[0, 2:] = False
     prior = mask.ravel() / mask.sum()
     problem = replace(whole, prior=prior, reports=Domain.grid((3, 4), cell=1.0, unit="cell", mask=mask))
     program = Positions(problem)
-    found, beside = (design_of(program, gap=GAP, method=method) for method in ("cones", "columns"))
+    by_cones, by_columns = (design_of(program, gap=GAP, method=method) for method in ("cones", "columns"))
     stated = program.statement()
     stated.solve(solver="CLARABEL")
-    assert found.mass.shape == beside.mass.shape == (12, 10)
-    assert found.lower_bound <= stated.value * (1 + ORACLE)
-    assert stated.value * (1 - ORACLE) <= found.objective <= stated.value * (1 + 3 * GAP)
-    assert found.lower_bound <= beside.objective <= 1.2 * found.objective
-    assert program.patches.breaches(found.mass) == program.patches.breaches(beside.mass) == 0
+    assert by_cones.mass.shape == by_columns.mass.shape == (12, 10)
+    assert by_cones.lower_bound <= stated.value * (1 + ORACLE)
+    assert stated.value * (1 - ORACLE) <= by_cones.objective <= stated.value * (1 + 3 * GAP)
+    assert by_cones.lower_bound <= by_columns.objective <= 1.2 * by_cones.objective
+    assert program.patches.breaches(by_cones.mass) == program.patches.breaches(by_columns.mass) == 0
 
 
 def test_ctrl_c_in_bound_keeps_design(monkeypatch):
     """It comes before the search for that bound begins, waits, and ends it: the design is as without the bound."""
-    near = between.near_edges
+    real_near_edges = between.near_edges
 
-    def pressed(*given):
+    def interrupt(*arguments):
         signal.raise_signal(signal.SIGINT)
-        return near(*given)
+        return real_near_edges(*arguments)
 
-    monkeypatch.setattr(between, "near_edges", pressed)
+    monkeypatch.setattr(between, "near_edges", interrupt)
     mechanism = md.solve(CASES["square"](), gap=0.01)
     assert mechanism.attrs["stopped"] == "gap"
     assert "price" not in json.loads(mechanism.attrs["parameters"])
@@ -234,7 +234,7 @@ def test_column_progress_names_inner_gap():
 
 
 def test_time_limit_at_low_level_gives_design():
-    """Clamped noise, which a limit asks for beside the cones, would need a table of 10^17 GB."""
+    """Clamped noise, computed besides the cones under a time limit, would need a table of 10^17 GB."""
     mechanism = md.solve(Positions(square(4, epsilon=1e-9, loss="distance")), time_limit=1e-9)
     assert mechanism.attrs["stopped"] == "time"
     assert md.verify(mechanism).certified
@@ -242,7 +242,7 @@ def test_time_limit_at_low_level_gives_design():
 
 @pytest.mark.parametrize("epsilon", [1e-10, 1e-13])
 def test_low_level_design_beats_constant_report(epsilon):
-    """The table of the cones takes a repair there that costs a third; the bound stays that of the cones."""
+    """The repair of the table of the cones costs a third there; the bound is still that of the cones."""
     program = Positions(square(4, epsilon=epsilon, loss="distance"))
     mechanism = md.solve(program)
     assert mechanism.attrs["objective"] <= program.cost.sum(axis=0).min() * (1 + 1e-5)

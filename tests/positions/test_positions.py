@@ -78,7 +78,7 @@ def coefficients(function, low, size, degree):
 
 
 def conditions(p, whole, low, size):
-    """Whether every condition holds on a square of the cell, from values of the functions at points."""
+    """True if every condition holds on a square of the cell, from values of the functions at points."""
     flat = len(set(whole)) == 1
     degree = 2 if flat else 3
 
@@ -95,7 +95,7 @@ def conditions(p, whole, low, size):
 
 
 def by_interpolation(p, whole):
-    """What `breaches` is to say of one cell and report, and whether the conditions of the whole cell hold."""
+    """The expected count of `breaches` for one cell and report, and True if the conditions of the whole cell hold."""
     half = Fraction(1, 2)
     if conditions(p, whole, (-half, -half), Fraction(1)):
         return 0, True
@@ -166,11 +166,11 @@ def test_quarter_level_count_matches_oracle():
     for _ in range(100):
         masses, levels = random_case(rng, flat=False)
         masses = np.array(masses, np.uint64).reshape(9, 1)
-        own = np.array(levels)[None] * rng.uniform(0.9, 1.1, (4, 4))
-        mass, one = patch_of(masses, own.ravel())
+        by_quarter = np.array(levels)[None] * rng.uniform(0.9, 1.1, (4, 4))
+        mass, one = patch_of(masses, by_quarter.ravel())
         counts.append(one.breaches(mass))
         assert counts[-1] == reference_breaches(mass, one), (masses, levels)
-        scaled = [patch_of(masses, factor * own.ravel()) for factor in (0.8, 1.25)]
+        scaled = [patch_of(masses, factor * by_quarter.ravel()) for factor in (0.8, 1.25)]
         lower, higher = (other.breaches(more) for more, other in scaled)
         assert higher <= counts[-1] <= lower
     assert 10 < sum(counts) < 90

@@ -1,4 +1,4 @@
-"""Readers of a mechanism for any position: what is drawn at centres, never a row alone, or a refusal."""
+"""Readers of a mechanism for any position: rows drawn at centres, never a row alone, or a refusal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mechdesign.sessions import Clock
 from mechdesign.utility import mechanism_loss, remapped_loss, table_retrieval_radius
 
 
-def centred(mechanism) -> np.ndarray:
+def rows_at_centres(mechanism) -> np.ndarray:
     """P(y|centre of u), from the weights (1, 6, 1) / 8 of the spline there, cell by cell."""
     mass, found = mechanism["mass"].values.astype(float) / ROW_SUM, []
     for around in mechanism["around_row"].values.reshape(-1, 3, 3):
@@ -33,7 +33,7 @@ def centred(mechanism) -> np.ndarray:
 def test_drawn_rows_match_sampler():
     """20,000 reports within six standard deviations."""
     mechanism = position_mechanism("holes")
-    drawn = centred(mechanism)
+    drawn = rows_at_centres(mechanism)
     counts = np.bincount(md.sample(mechanism, 7, 20_000, rng=1).values.ravel(), minlength=drawn.shape[1])
     off = 6 * np.sqrt(20_000 * drawn[7]) + 1
     assert (np.abs(counts - 20_000 * drawn[7]) <= off).all()
@@ -62,7 +62,7 @@ def test_adversary_and_study_use_drawn_rows():
     points, prior, table = (
         (mechanism[f"secret_{a}"].values for a in "xy"),
         mechanism["prior"].values,
-        centred(mechanism),
+        rows_at_centres(mechanism),
     )
     x, y = points
     joint = prior[:, None] * table

@@ -30,9 +30,9 @@ def test_quarter_levels_equal_half_size_squares() -> None:
     metric = Eikonal(level=varying_level(seed=0))
     found = quarter_levels(DOMAIN, metric)
     fine = Domain.grid((8, 8), cell=0.5, unit="cell")
-    own = raise_levels(fine, metric)
+    expected = raise_levels(fine, metric)
     assert level_faults(DOMAIN, metric, found) == []
-    assert (found.reshape(4, 4, 2, 2, 4).transpose(0, 2, 1, 3, 4).reshape(64, 4) == own).all()
+    assert (found.reshape(4, 4, 2, 2, 4).transpose(0, 2, 1, 3, 4).reshape(64, 4) == expected).all()
     found[5, 9] *= 1 + ROOM
     assert level_faults(DOMAIN, metric, found) == ["corner_level: 1 cells have levels above that of the metric"]
     assert level_faults(DOMAIN, metric, found[:, :9])[0].startswith("corner_level: must be")

@@ -1,4 +1,4 @@
-"""The verifier that is handed over, of positions: it proves what the package made, and refuses what was altered."""
+"""The stand-alone verifier on positions: it proves exports of the package, and refuses altered ones."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def test_every_position_table_is_proved(tmp_path, capsys, name, suffix):
     cells, unit = position_mechanism(name).sizes["secret"], domain_of(name).unit
     assert f"all positions x, x' in the {cells} cells, {SIDES[name]!r} {unit} wide, of a " in first
     assert last.startswith("proved:   every gradient is within the levels")
-    beside = {"t.csv-metadata.json"} if suffix == "csv" else set()
-    assert {entry.name for entry in tmp_path.iterdir()} == {path.name, "verify_table.py", *beside}
+    more_files = {"t.csv-metadata.json"} if suffix == "csv" else set()
+    assert {entry.name for entry in tmp_path.iterdir()} == {path.name, "verify_table.py", *more_files}
 
 
 def test_file_alone_proves_position_table(tmp_path):
@@ -55,27 +55,27 @@ def test_file_alone_proves_position_table(tmp_path):
     assert (done.returncode, done.stderr) == (1, "")
 
 
-def altered(text, old, new):
+def replace_once(text, old, new):
     assert old in text
     return text.replace(old, new, 1)
 
 
-def claimed(text, part, **changes):
+def change_claim(text, part, **changes):
     """A CSV export with another claim."""
     line = next(line for line in text.splitlines() if line.startswith("# claim: "))
     claim = json.loads(line.removeprefix("# claim: "))
-    held = claim[part]["metric"] if part == "positions" else claim[part]
-    held |= changes
-    return altered(text, line, f"# claim: {json.dumps(claim)}")
+    changed = claim[part]["metric"] if part == "positions" else claim[part]
+    changed |= changes
+    return replace_once(text, line, f"# claim: {json.dumps(claim)}")
 
 
 CHANGES = {
-    "another row": lambda t: altered(t, "# patch: [0, 0, 1,", "# patch: [0, 1, 1,"),
-    "another unit": lambda t: claimed(t, "domain", unit="m"),
-    "narrower": lambda t: claimed(t, "domain", cell=[1.0, 1.0]),
-    "wide": lambda t: claimed(t, "domain", cell=[2.0, 4.0]),
-    "lower": lambda t: claimed(t, "positions", multiplier=0.5),
-    "another metric": lambda t: claimed(t, "positions", kind="discrete", epsilon=9.0),
+    "another row": lambda t: replace_once(t, "# patch: [0, 0, 1,", "# patch: [0, 1, 1,"),
+    "another unit": lambda t: change_claim(t, "domain", unit="m"),
+    "narrower": lambda t: change_claim(t, "domain", cell=[1.0, 1.0]),
+    "wide": lambda t: change_claim(t, "domain", cell=[2.0, 4.0]),
+    "lower": lambda t: change_claim(t, "positions", multiplier=0.5),
+    "another metric": lambda t: change_claim(t, "positions", kind="discrete", epsilon=9.0),
 }
 
 
@@ -108,7 +108,7 @@ def test_unproved_levels_and_masses_are_refused(tmp_path):
 
 
 def test_text_rows_are_refused(tmp_path, capsys):
-    path = split_text(altered(text_of("square"), "# patch: [0, 0,", '# patch: ["0", 0,'), tmp_path / "t.csv")
+    path = split_text(replace_once(text_of("square"), "# patch: [0, 0,", '# patch: ["0", 0,'), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 2
     assert "error:" in capsys.readouterr().out
 
@@ -126,7 +126,7 @@ BEYOND = {  # numbers of a claim that no level, or no cell, has: no table, or re
 @pytest.mark.parametrize("name", BEYOND)
 def test_numbers_beyond_double_are_refused(tmp_path, capsys, name):
     (part, changes), code = BEYOND[name]
-    path = split_text(claimed(text_of("holes"), part, **changes), tmp_path / "t.csv")
+    path = split_text(change_claim(text_of("holes"), part, **changes), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == code
     assert capsys.readouterr().out.splitlines()[-1].startswith({1: "refused:", 2: "error:"}[code])
 
@@ -158,7 +158,7 @@ def test_invalid_patches_are_refused(tmp_path, capsys, other):
     text = text_of("levels")
     line = next(line for line in text.splitlines() if line.startswith("# patch: "))
     patch = PATCHES[other](json.loads(line.removeprefix("# patch: ")))
-    path = split_text(altered(text, line, f"# patch: {json.dumps(patch)}"), tmp_path / "t.csv")
+    path = split_text(replace_once(text, line, f"# patch: {json.dumps(patch)}"), tmp_path / "t.csv")
     assert verify_table.main([str(path)]) == 2
     assert capsys.readouterr().out.splitlines()[-1].startswith("error:")
 
@@ -197,10 +197,10 @@ def test_nine_conditions_miss_no_violation(monkeypatch):
         levels = np.full((1, 4), z) if count == 1 else z * (1 + 0.2 * rng.random((1, count)))
         mass = 10**9 * np.exp(z * rng.uniform(0.2, 0.6, 150) * rng.normal(size=(9, 150)))
         given.append((mass.astype(np.uint64).tolist(), patches, levels.tolist(), 1.0))
-    passed = [verify_table.steep_pairs(*each) for each in given]
+    passed = [verify_table.steep_pairs(*arguments) for arguments in given]
     assert sum(map(len, passed)) > 100
     monkeypatch.setattr(verify_table, "steep_reports", lambda lists, level: range(len(lists[0])))
-    assert [verify_table.steep_pairs(*each) for each in given] == passed
+    assert [verify_table.steep_pairs(*arguments) for arguments in given] == passed
 
 
 STEEP = {  # masses of nine rows, in millions, and a level of the first quarter that its gradient exceeds at one place
