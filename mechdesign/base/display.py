@@ -50,9 +50,10 @@ class ReprMixin:
 
 
 def _is_default(value: object, default: object) -> bool:
-    """True if a field is at its default, also after it was copied."""
+    """True if a field is at its default."""
     if value is default:
         return True
+    # A copy or a file restores an equal value, not the same object.
     return isinstance(value, (str, int, float)) and type(value) is type(default) and value == default
 
 

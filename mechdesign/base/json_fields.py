@@ -19,6 +19,7 @@ from mechdesign.base.arrays import Floats, Indices
 from mechdesign.errors import InputError
 
 Reader = Callable[[Any, str], Any]  # of a value of a description and the name of its field
+
 # A sum of two doubles has relative error 2^-53 unless it overflows; a product, quotient or root if it is at least
 # 2^-1022. Squared distances, levels, gaps and lengths are at least SMALLEST: a further product of two loses at most
 # 2^-1075, under 2^-110 of the sum. Coordinates are at most LARGEST: sums of three squared differences do not overflow.

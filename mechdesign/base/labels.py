@@ -192,7 +192,6 @@ def _dim_order(values: Any, dim: str, field: str, places: Points | None, *, asce
 
 
 def _of_grid(values: Any, spatial: dict[str, str], field: str, places: Points | None) -> ArrayLike:
-    """Values over x, y and z with x first, all ascending."""
     order = sorted(spatial, key=lambda dim: spatial[dim])
     values = values.transpose(*order)
     for number, dim in enumerate(order):
@@ -209,7 +208,6 @@ def _of_grid(values: Any, spatial: dict[str, str], field: str, places: Points | 
 
 
 def _positions_of_places(coordinates: Points, places: Points, field: str, side: str) -> Indices:
-    """The position (n,) of every place among `coordinates`."""
     order, sorted_places = np.lexsort(coordinates.T), np.lexsort(places.T)
     if not np.array_equal(coordinates[order], places[sorted_places]):
         message = f"has coordinates of other {side}s than the problem"

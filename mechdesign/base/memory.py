@@ -23,6 +23,7 @@ def max_items_in_memory(size: int) -> int:
 
 def require_bytes(need: int, *, what: str, field: str, value: object, remedy: str = _REMEDY) -> None:
     """Refuse to take `need` bytes that exceed 80 % of the available memory."""
+    # Python's integers: the product of sizes in an untrusted header does not wrap.
     available = max_items_in_memory(1)
     if need > available:
         raise SizeError(

@@ -18,7 +18,7 @@ from mechdesign.base.streams import visible
 
 COLUMNS = 79
 _FIRST, _EVERY, _LIVE = 2.0, 10.0, 0.5  # seconds to the first line, between lines, and between states of a live one
-_TICK = 0.05  # seconds between looks
+_TICK = 0.05  # seconds between checks whether a line is due
 COMPILING_NOTE = "compiling, once per installation, about a minute: later runs start at once"
 _KERNELS = Path(__file__).resolve().parents[1] / "mechanism"  # the first that any run needs
 

@@ -53,7 +53,6 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _freeze_after(check: Callable[[Any], None]) -> Callable[[Any], None]:
-    """A `__post_init__` that ends with `_freeze_arrays`."""
 
     @functools.wraps(check)
     def after(self: Any) -> None:

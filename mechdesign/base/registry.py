@@ -37,6 +37,7 @@ class Registry(MutableMapping[str, Value]):
     """Entries by name: those of the core first, then of capabilities, then those that another package sets."""
 
     def __init__(self, name: str, entries: Mapping[str, Value] | None = None) -> None:
+        # Names and places alone: a value is imported when it is first read.
         self._added = dict(entries or {})
         self._places = {key: place for tables in capabilities().values() for key, place in tables.get(name, {}).items()}
 

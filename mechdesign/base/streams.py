@@ -66,7 +66,6 @@ class _Stream:
                 raise self._failure from error
 
     def _drop(self) -> None:
-        """Discard buffered and later output."""
         with suppress(OSError, ValueError, AttributeError):
             # Python flushes standard output once more at exit; on the null device that cannot fail.
             nowhere = os.open(os.devnull, os.O_WRONLY)

@@ -34,7 +34,6 @@ class TimeBudget:
         return time.monotonic() + seconds <= self.ends
 
     def within(self, share: float) -> TimeBudget:
-        """A budget of this share of the remaining time."""
         return TimeBudget.of(share * self.remaining())
 
 

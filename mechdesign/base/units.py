@@ -90,7 +90,6 @@ def canonical_unit(name: str, field: str = "unit") -> str:
 
 
 def _plain(name: str) -> str:
-    """A name without case, accents, full stops and separators, as aliases are compared."""
     letters = unicodedata.normalize("NFKD", name) if name.replace("\N{DEGREE SIGN}", "x").isalpha() else name
     plain = (letter for letter in letters.lower() if not (unicodedata.combining(letter) or letter in " _-"))
     return "".join(plain).removesuffix(".")

@@ -73,7 +73,6 @@ _signature = functools.cache(inspect.signature)
 
 
 def _describe_value(value: object) -> str:
-    """A value in a few words: numbers and texts as they are, of others the type."""
     if isinstance(value, type):
         return f"the class {value.__name__}"
     words = repr(value) if value is None or isinstance(value, (str, int, float, Path)) else f"a {type(value).__name__}"
@@ -125,7 +124,6 @@ def _fits_array(value: object, parts: tuple[Any, ...]) -> bool:
 
 
 def _textual(value: object) -> bool:
-    """True if a value is a text, or a list with one."""
     if isinstance(value, (list, tuple)):
         return any(isinstance(item, str) for item in value)
     return isinstance(value, (str, bytes))

@@ -53,6 +53,7 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector 
     for k, y in enumerate(numbers.tolist()):
         column = mass[:, y] / float(ROW_SUM)
         if around is None:
+            # All parts of a cell have the posterior of the cell.
             weight = np.tile(prior * column, len(parts))
         else:
             rows = column[around]

@@ -146,7 +146,6 @@ def _expected_loss(
 
 
 def _ratio(problem: DesignProblem, mass: Masses, edges: Edges, scale: float) -> float:
-    """The largest log-ratio over length of the problem's metric."""
     value = max_log_ratio(mass, problem.edges).value
     # Where the integers are at the claim the quotient of logarithms may round to above 1.
     if value > 1 and scale == 1 and violations(mass, edges) == 0:

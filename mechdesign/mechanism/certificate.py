@@ -46,6 +46,7 @@ _EDGES = 1 << 14  # edges per task of a thread
 _FEW_EDGES = 1 << 10  # the same for a table of doubles, whose edges take some 50 times longer
 _REPORTS = 256  # reports per block of the single-precision test (2): two rows of 1 kB stay in the cache
 _SAMPLED = 8  # blocks of edges per thread on which the time is estimated
+
 # Nats from which on R 2^-s stays the same. e^80 > 2^115 exceeds every ratio of two masses, and e^1490 > 2^2149 every
 # ratio of two positive doubles, at most 2^1024 / 2^-1074. A cap can only make the check stricter.
 _VACUOUS = 80.0
@@ -196,7 +197,6 @@ def certifying_seconds(mass: Masses, edges: Edges) -> float:
 
 
 def _counter(mass: Masses, edges: Edges, counts: list[int]) -> Callable[[int, int], None]:
-    """The function that appends the number of violations on a range of edges to `counts`."""
     table, (factor, shift) = np.ascontiguousarray(mass), edge_ratios(edges.length)
     single, tail, head = table.astype(np.float32), edges.tail, edges.head
 
@@ -284,7 +284,6 @@ def _holds(a, i, b, j, factor, shift):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def _count_of_doubles(mantissa, exponent, tail, head, factor, shift, bad):  # type: ignore[no-untyped-def]
-    """Fill bad (e,) with the breaches of every edge."""
     for e in range(tail.size):
         u, v, r, s, count = tail[e], head[e], factor[e], shift[e], 0
         for y in range(mantissa.shape[1]):

@@ -13,8 +13,10 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.problem import DesignProblem
 
-RESOLUTION = 1e-9  # of the loss of the best constant report: a table of 2^62 resolves no smaller gap
-# Relative steps by which a scale is first raised: above the rounding of a logarithm, below any printed digit.
+RESOLUTION = 1e-9  # of the loss of the best constant report; a table of 2^62 resolves no smaller gap
+
+# Relative steps by which a scale is first raised. They exceed the rounding of a logarithm, and no printed digit shows
+# them.
 _STEP_OF_MASSES = 2.0**-40
 _STEP_OF_DOUBLES = 2.0**-46
 

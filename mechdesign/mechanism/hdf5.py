@@ -73,7 +73,6 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
 
 
 def _as_fixed_text(value: Any) -> Any:
-    """A text as an HDF5 string of fixed length; other values unchanged."""
     if not isinstance(value, str):
         return value
     content = value.encode()
@@ -185,7 +184,6 @@ def _array(name: str, root: h5g.GroupID) -> _Array:
 
 
 def _chunks_of(name: str, array: h5d.DatasetID, shape: tuple[int, ...], chunk: tuple[int, ...]) -> list[Any]:
-    """The chunks of an array, each once."""
     count = math.prod(-(-side // step) for side, step in zip(shape, chunk, strict=True))
     pieces: list[Any] = []
 

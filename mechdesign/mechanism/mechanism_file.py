@@ -59,7 +59,6 @@ class MechanismFile:
 
     @cached_property
     def stored_edges(self) -> Edges | None:
-        """The edges of the claim as the file lists them, or None."""
         prefix = "claim" if self.is_factored else "edge"
         parts = [f"{prefix}_{part}" for part in ("tail", "head", "length")]
         if any(name not in self.mechanism for name in parts):
@@ -138,7 +137,6 @@ class MechanismFile:
 
     @cached_property
     def problem(self) -> DesignProblem:
-        """The design problem at the metric of the claim."""
         reports = self.domain
         if not self.is_factored and not self.same_places:
             reports = Domain(kind="points", points=stored_points(self.mechanism, "report"), unit=self.report_unit)
@@ -166,7 +164,6 @@ class MechanismFile:
 
     @cached_property
     def positions(self) -> PositionClaim | None:
-        """The claim between positions, rebuilt; None if there is none."""
         if not any(name in self.mechanism or name in self.mechanism.attrs for name in _POSITION_FIELDS):
             return None
         return POSITION_CLAIMS.get().stored_claim(self)

@@ -84,7 +84,7 @@ def check_secrets(secrets: ArrayLike, size: int) -> Indices:
     numbers = np.atleast_1d(np.asarray(secrets))
     whole = numbers.ndim == 1 and numbers.dtype.kind in "iu" and len(numbers) > 0
     if not whole or numbers.min() < 0 or numbers.max() >= size:
-        raise InputError(f"no such secret, of 0..{size - 1}", field="secret", value=secrets)
+        raise InputError(f"no such secret: use 0 to {size - 1}", field="secret", value=secrets)
     return numbers.astype(np.int64)
 
 

@@ -116,7 +116,6 @@ class Sampler(FrozenRecord):
         return int(cell), () if points is None else (int(points[0, 0]), int(points[0, 1]))
 
     def draw_for(self, place: tuple[int, tuple[int, ...]]) -> xr.DataArray:
-        """The live report of a `place`."""
         return self._live(*place, "table")
 
     def _live(self, cell: int, point: tuple[int, ...], scan: Scan) -> xr.DataArray:

@@ -1,4 +1,4 @@
-"""The schema of a mechanism file: which variables and attributes it has. Compared before anything else reads a file.
+"""The schema of a mechanism file: its variables and attributes, compared before anything else reads the file.
 
 Capabilities add variables to this schema (the registry "table schema parts") and schemas of their own ("schemas").
 
@@ -111,7 +111,6 @@ class Schema:
         return {dim for spec in specs for dim in spec.dims}.union(self.places)
 
     def variable(self, name: str) -> VariableSpec | None:
-        """The specification of a variable; None if the schema has no such variable."""
         dim, _, axis = name.rpartition("_")
         if dim in self.places and axis in AXES:
             return VariableSpec(dtype="float64", dims=(dim,), is_coordinate=True)
@@ -196,7 +195,7 @@ MECHANISMS: Registry[Schema] = Registry("schemas", {TABLE: TABLE_SCHEMA})  # of 
 
 
 def validate(dataset: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> None:
-    """Compare a Dataset with the schema that it names, one of these; `what` is its noun in errors."""
+    """Compare a Dataset with the schema that it names, one of these; what: its noun in errors."""
     schema_of(dataset.attrs, *schemas, what=what).validate(dataset)
 
 
@@ -230,7 +229,6 @@ def _validate_place_numbers(name: str, values: Indices, count: int) -> None:
 
 
 def _validate_coordinates(mechanism: xr.Dataset, dim: str) -> None:
-    """Finite coordinates on the axes x, y, z in turn, all in one unit."""
     axes = [axis for axis in AXES if f"{dim}_{axis}" in mechanism.variables]
     units = {mechanism[f"{dim}_{axis}"].attrs.get("units") for axis in axes}
     if tuple(axes) != AXES[: len(axes)] or len(units) > 1:

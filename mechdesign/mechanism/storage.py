@@ -70,7 +70,6 @@ def file_sha256(path: str | Path) -> str:
 
 
 def _write(dataset: xr.Dataset, path: Path) -> None:
-    """Write a Dataset with its mark, and remember the SHA-256 of the file."""
     unnamed = dataset.copy()
     unnamed.attrs.pop(CONTENT_DIGEST, None)
     write_netcdf(unnamed, path)

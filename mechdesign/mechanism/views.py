@@ -13,7 +13,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.problem.domain import AXES
 
-_MOST_NODES_PER_PLACE = 20  # of the lattice; places that fill less of it are not a grid
+_MAX_NODES_PER_PLACE = 20  # of the lattice; places that fill less of it are not a grid
 
 
 @validate_call
@@ -67,9 +67,10 @@ def on_grid(values: xr.DataArray) -> xr.DataArray:
     parts = {dim: names for dim, names in parts.items() if len(names) > 1}
     if not parts:
         raise InputError("has no places on two axes", field="values", value=f"dims {values.dims}")
+    # unstack drops the units of coordinates.
     units = {name: values[name].attrs for names in parts.values() for name in names}
     for dim, names in parts.items():
-        if math.prod(len(np.unique(values[name])) for name in names) > _MOST_NODES_PER_PLACE * values.sizes[dim]:
+        if math.prod(len(np.unique(values[name])) for name in names) > _MAX_NODES_PER_PLACE * values.sizes[dim]:
             raise InputError("the places are not a grid", field="values", value=f"{values.sizes[dim]} places")
         values = values.set_index(dict[Any, Any]({dim: names})).unstack(dim)
     for name, attrs in units.items():

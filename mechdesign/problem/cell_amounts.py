@@ -126,6 +126,7 @@ def _snap(edges: Vector, cells: Vector) -> Vector:
 
 def _shared_lengths(cells: Vector, edges: Vector, *, extend: bool) -> sp.csr_array:
     """Lengths (cells, pixels) that both have in common along an axis; with extend, the outermost pixels have no end."""
+    # With extend the outermost pixels reach to the border of the grid.
     if extend:
         edges = np.concatenate([[min(edges[0], cells[0])], edges[1:-1], [max(edges[-1], cells[-1])]])
     # Between neighbouring cuts lies one pixel and one cell.

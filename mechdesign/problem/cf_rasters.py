@@ -61,7 +61,7 @@ def pixels_of_dataset(data: xr.Dataset, name: str, variable: str | None) -> Pixe
     if array.ndim != 2 or not set(array.dims) <= set(data.coords):
         sizes = ", ".join(f"{name} {size}" for name, size in array.sizes.items())
         raise FileFormatError(
-            "a raster has two axes with coordinates",
+            "must have two axes with coordinates",
             field="variable",
             value=sizes,
             remedy="select one layer in Python, data.isel({'time': 0}), for md.geo.raster_on or md.read.raster",
@@ -108,7 +108,7 @@ def _variable(data: xr.Dataset, variable: str | None) -> xr.DataArray:
     if variable is None and len(flat) == 1:
         return candidates[flat[0]]
     raise FileFormatError(
-        f"which variable is the raster? name one of {flat}",
+        f"does not name one of {flat}",
         field="variable",
         value=variable,
         remedy="choose one with variable=NAME",

@@ -76,7 +76,7 @@ class Domain(FrozenRecord):
             )
         _check_axes(k)
         if n > MOST_PLACES:
-            raise InputError("too many places", field="points", value=n)
+            raise InputError("must be at most 2^31 - 1 places", field="points", value=n)
         is_too_large = ~(np.abs(self.points) <= LARGEST)
         refuse_entries(
             is_too_large, self.points, "coordinates must be finite, and no larger than 1e150", field="points"
@@ -303,7 +303,7 @@ def _check_lattice(shape: tuple[int, ...], places: int) -> None:
     cells = math.prod(shape)
     if cells > max(MAX_LATTICE_CELLS, MAX_CELLS_PER_PLACE * places):
         raise InputError(
-            f"a lattice of {cells} cells for {places} places",
+            f"leaves {places} places of a lattice of {cells} cells",
             field="mask",
             value=" x ".join(map(str, shape)),
             remedy=f"crop the lattice to at most {MAX_LATTICE_CELLS} cells, or {MAX_CELLS_PER_PLACE} per place",
@@ -325,7 +325,7 @@ def _inconsistent(problem: str) -> InputError:
 def _per_axis(value: float | Sequence[float], axes: int, field: str) -> tuple[float, ...]:
     values = (float(value),) * axes if np.isscalar(value) else tuple(float(v) for v in value)  # type: ignore[union-attr,arg-type]
     if len(values) != axes or not all(math.isfinite(v) for v in values):
-        raise InputError(f"one finite number or {axes} of them", field=field, value=value)
+        raise InputError(f"must be one finite number or {axes} of them", field=field, value=value)
     return values
 
 

@@ -30,18 +30,18 @@ def place_at(domain: Domain, location: Sequence[float]) -> int:
     if domain.cell is None or domain.origin is None or domain.shape is None:
         same = (domain.points == np.asarray(location, float)).all(axis=1)
         if not same.any():
-            raise _not_a_place_error(domain, location, "none of the places")
+            raise _not_a_place_error(domain, location, "is not one of the places")
         return int(np.argmax(same))
     # Fractions: doubles could put a location on a border into either cell.
     index = []
     for x, low, cell, count in zip(location, domain.origin, domain.cell, domain.shape, strict=True):
         position = (Fraction(x) - Fraction(low)) / Fraction(cell)
         if not 0 <= position <= count:
-            raise _not_a_place_error(domain, location, "outside the grid")
+            raise _not_a_place_error(domain, location, "lies outside the grid")
         index.append(min(math.floor(position), count - 1))
     place = int(domain.lookup[tuple(index)])
     if place < 0:
-        raise _not_a_place_error(domain, location, "in a masked cell")
+        raise _not_a_place_error(domain, location, "lies in a masked cell")
     return place
 
 
@@ -201,7 +201,7 @@ def _not_a_place_error(domain: Domain, location: Sequence[float], message: str) 
         message,
         field="at",
         value=_format_location(location),
-        remedy=f"give a location within half a cell of a place (unit: {domain.unit}), or a place: {nearest} is nearest",
+        remedy=f"use a location in a cell (unit: {domain.unit}), or the nearest place, number {nearest}",
     )
 
 

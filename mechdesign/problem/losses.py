@@ -23,8 +23,9 @@ SQUARE, LENGTH, APART = 0, 1, 2  # codes of formulas in compiled sums
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Loss(FrozenRecord, ABC):
-    """A loss function l(u, y) >= 0 of two places. A user's class is a frozen dataclass without fields, with a row in
-    `LOSSES`.
+    """A loss l(u, y) >= 0 of a secret u and a report y.
+
+    A user's class is a frozen dataclass without fields, with a row in `LOSSES`.
 
     Attributes
     ----------

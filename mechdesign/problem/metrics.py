@@ -150,9 +150,10 @@ class Eikonal(Metric):
     """The shortest-path distance of a stencil graph: an edge is as long as the line integral of eps.
 
     d discretizes |grad d| = eps(u) (Koufogiannis & Pappas 2016, section III-A); the claim is the graph metric. On
-    unmasked square cells at constant eps it exceeds the Euclidean distance by up to 41.4, 8.24, 2.75, 1.31 or 0.755 %
-    for 4, 8, 16, 32 or 64 neighbours, and by up to 73.2, 39.4 or 12.8 % for 6, 18 or 26 on three axes (18: 22.5 %
-    between places far apart).
+    unmasked square cells at constant eps it exceeds the Euclidean distance by up to
+
+        41.4, 8.24, 2.75, 1.31 or 0.755 % for 4, 8, 16, 32 or 64 neighbours, and on three axes by up to
+        73.2, 39.4 or 12.8 % for 6, 18 or 26 neighbours (18: 22.5 % between places far apart).
 
     Parameters
     ----------
@@ -325,6 +326,7 @@ def _check_ends(edges: Edges, domain: Domain) -> None:
 
 def check_storable(metric: Metric, domain: Domain) -> None:
     """Refuse a metric of a class from outside that a file could not hold."""
+    # Verification rebuilds the claim from the description, so this round trip must give the same metric.
     if type(metric).__module__.startswith("mechdesign."):
         return
     stored_edges = metric.edges(domain) if metric.uses_stored_edges else None

@@ -74,6 +74,7 @@ def check_prior(prior: ArrayLike, places: int | Domain) -> Vector:
         raise InputError(f"must have shape ({places},)", field="prior", value=values.shape)
     _check_weights(values, "prior")
     total = float(values.sum())
+    # Entries of single precision sum to 1 only to their own rounding.
     if single and abs(total - 1) <= _SINGLE_TOLERANCE:
         return values / total
     if abs(total - 1) > SUM_TOLERANCE:

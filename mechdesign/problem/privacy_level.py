@@ -170,6 +170,7 @@ def _require_positive(levels: Vector) -> None:
 
 
 def _in_nats(raster: Raster) -> Raster:
+    # Amounts are for priors: a level depends on the values alone.
     if raster.amounts is not None:
         raster = replace(raster, amounts=None, counts=False)
     declared = raster.value_unit.strip()

@@ -144,7 +144,6 @@ class DesignProblem(FrozenRecord):
 
     @property
     def constant_loss(self) -> float:
-        """The expected loss of the best constant report, a scale for losses."""
         return float(self.weighted_loss[:, self.best_constant].sum())
 
     @cached_property

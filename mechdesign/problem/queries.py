@@ -90,6 +90,7 @@ class Query(FrozenRecord):
             return TableLoss(values=(self.answer[:, None] != np.arange(len(self.values))).astype(float))
         if kind != "distance":
             raise InputError("unknown loss of a query", field="loss", value=kind, remedy="use zero-one or distance")
+        # One search tree for each label: m trees of n places together.
         nearest = [cKDTree(domain.points[places]).query(domain.points)[0] for places in self.places]
         return TableLoss(values=np.column_stack(nearest), units=domain.unit)
 

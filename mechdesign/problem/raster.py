@@ -136,11 +136,12 @@ class Raster(FrozenRecord):
     def stretch(self, *sizes: float, unit: str = "1") -> Raster:
         """The raster with cells that fill [0, width] x [0, height], as in Koufogiannis & Pappas 2016, section IV."""
         if len(sizes) != self.values.ndim:
-            raise InputError("one size per axis", field=self.name, value=sizes)
+            raise InputError("needs one size per axis", field=self.name, value=sizes)
         nodes = [(np.arange(k) + 0.5) * (size / k) for k, size in zip(self.values.shape, sizes, strict=True)]
         return replace(self, x=nodes[0], y=nodes[1], z=nodes[2] if len(nodes) > 2 else self.z, unit=unit)
 
     def fingerprint(self) -> str:
+        # Nodes and values, little-endian: the claim of an eikonal metric names the map by this.
         digest = hashlib.sha256()
         for part in (*self.axes, self.values):
             digest.update(np.ascontiguousarray(part, "<f8").tobytes())

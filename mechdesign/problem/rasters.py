@@ -179,8 +179,10 @@ def _band(data: Any, variable: str | None) -> int:
 
 
 def _projection(source: Path) -> str | None:
-    beside = source.with_suffix(".prj")
-    return beside.read_text(encoding="utf-8-sig", errors="replace").strip() if beside.is_file() else None
+    projection_file = source.with_suffix(".prj")
+    return (
+        projection_file.read_text(encoding="utf-8-sig", errors="replace").strip() if projection_file.is_file() else None
+    )
 
 
 def _read_ascii(source: Path) -> Pixels:

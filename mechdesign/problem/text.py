@@ -141,7 +141,7 @@ class TextFile:
         if repeated := sorted({name for name in names if name and names.count(name) > 1}):
             raise FileFormatError("has two columns of one name", field=self.field, value=", ".join(repeated))
         if len(set(chosen.values())) < len(chosen):
-            raise InputError("give one column two meanings", field="columns", value=", ".join(chosen.values()))
+            raise InputError("one column has two meanings", field="columns", value=", ".join(chosen.values()))
         for ours, name in chosen.items():
             if name not in names:
                 message = f"has no column named {name}, which was given for {ours}"
@@ -223,6 +223,7 @@ def _decode(content: bytes, source: Path, field: str, errors: str) -> str:
     except UnicodeDecodeError as error:
         message, remedy = f"is not text in UTF-8 ({error})", "save it as UTF-8, in Excel as CSV UTF-8"
         raise FileFormatError(message, field=field, value=source, remedy=remedy) from error
+    # UTF-16 of ASCII letters has a zero byte in every character, and decodes as UTF-8.
     if "\0" in text:
         message = "is not text, or UTF-16 without a byte order mark"
         raise FileFormatError(message, field=field, value=source, remedy="save it as UTF-8")

@@ -400,7 +400,7 @@ def test_places_are_exact_or_snapped_first(tmp_path, run_json):
     drawn = [run_json("sample", path, *at, "-n", 30, "--seed", 1)[1] for at in (["--at", *here], ["--secret", 7])]
     assert drawn[0]["reports"] == drawn[1]["reports"]
     code, refused = run_json("sample", path, "--at", *(here + 0.5))
-    assert (code, "none of the places" in refused["error"]["message"]) == (2, True)
+    assert (code, "is not one of the places" in refused["error"]["message"]) == (2, True)
     assert nearest_node(domain, here + 0.5) == 7
     for location in np.random.default_rng(0).uniform(-100, 700, (20, 2)):
         apart = [math.dist(location, point) for point in domain.points]
