@@ -23,7 +23,6 @@ def max_items_in_memory(size: int) -> int:
 
 def require_bytes(need: int, *, what: str, field: str, value: object, remedy: str = _REMEDY) -> None:
     """Refuse to take `need` bytes that exceed 80 % of the available memory."""
-    # Python's integers: the product of sizes in an untrusted header does not wrap.
     available = max_items_in_memory(1)
     if need > available:
         raise SizeError(
@@ -38,6 +37,7 @@ def require_memory(
     rows: int, columns: int, *, tables: int, what: str, field: str = "cells", remedy: str = "use fewer cells"
 ) -> None:
     """Refuse `tables` arrays (rows, columns) of 64-bit numbers beyond 80 % of the available memory."""
+    # Python's integers: a product of NumPy's could wrap to a small number.
     require_bytes(
         math.prod(map(int, (rows, columns, tables, BYTES_PER_ENTRY))),
         what=f"{what} ({tables} tables of {rows} x {columns})",

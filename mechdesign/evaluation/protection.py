@@ -107,7 +107,7 @@ def stretch(domain: Domain) -> Fraction:
     """The largest ratio of a length on the plane of a domain to that on the ground."""
     if domain.plane is None:
         return Fraction(1)
-    return 1 + Fraction(domain.plane.any_excess(domain.max_position_radius)) * (1 + Fraction(1, 1 << 40))
+    return 1 + Fraction(domain.plane.unlimited_excess(domain.max_position_radius)) * (1 + Fraction(1, 1 << 40))
 
 
 def subject_of(domain: Domain) -> str:

@@ -47,8 +47,8 @@ _FEW_EDGES = 1 << 10  # the same for a table of doubles, whose edges take some 5
 _REPORTS = 256  # reports per block of the single-precision test (2): two rows of 1 kB stay in the cache
 _SAMPLED = 8  # blocks of edges per thread on which the time is estimated
 
-# Nats from which on R 2^-s stays the same. e^80 > 2^115 exceeds every ratio of two masses, and e^1490 > 2^2149 every
-# ratio of two positive doubles, at most 2^1024 / 2^-1074. A cap can only make the check stricter.
+# Nats from which on R 2^-s stays the same. A cap can only make the check stricter. e^80 > 2^115 exceeds every ratio of
+# two masses. e^1490 > 2^2149 exceeds every ratio of two positive doubles, which is at most 2^1024 / 2^-1074.
 _VACUOUS = 80.0
 _BEYOND_DOUBLES = 1490.0
 _BITS = 53  # of a double

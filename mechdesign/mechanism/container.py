@@ -104,7 +104,7 @@ def is_container(path: str | Path, kind: str) -> bool:
 
 def _arrays(body: bytes, layout: Layout) -> dict[str, AnyArray]:
     sizes = [math.prod(shape) * int(kind[1]) for _, kind, shape, _ in layout]
-    # One byte more than announced shows a longer body, without inflating a bomb.
+    # One byte more than announced shows a longer body, without inflating all of it.
     reader = zlib.decompressobj()
     content = reader.decompress(body, sum(sizes) + 1)
     if len(content) != sum(sizes) or not reader.eof or reader.unused_data:

@@ -151,7 +151,7 @@ def repair(
         candidates.append(_to_integers(raised, edges, cost))
         if len(candidates) == 1 and (overwrite or rows.max() - rows.min() <= _LEVEL * rows.max()):
             return candidates[0]
-        # Spread over kernel columns the slack costs less than in one column; the envelope covers their rounding.
+        # Spread over kernel columns the slack may cost less than in one column; the envelope covers their rounding.
         spread = None if kernel is None else _spread(raised, kernel)
         if spread is not None:
             candidates.append(_to_integers(envelope(spread, edges, overwrite=True), edges, cost))

@@ -205,8 +205,7 @@ def sample(
 
     Returns
     -------
-    xarray.DataArray
-        Numbers of reports, with their coordinates.
+    xarray.DataArray of numbers of reports, with their coordinates
 
     Examples
     --------

@@ -195,7 +195,7 @@ MECHANISMS: Registry[Schema] = Registry("schemas", {TABLE: TABLE_SCHEMA})  # of 
 
 
 def validate(dataset: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> None:
-    """Compare a Dataset with the schema that it names, one of these; what: its noun in errors."""
+    """Compare a Dataset with the schema that it names, one of these; errors call it `what`."""
     schema_of(dataset.attrs, *schemas, what=what).validate(dataset)
 
 

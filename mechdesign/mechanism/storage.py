@@ -39,8 +39,7 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
 
     Returns
     -------
-    Path
-        The file.
+    Path of the file
 
     Examples
     --------
@@ -95,7 +94,6 @@ def load(path: str | Path) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The mechanism.
 
     Examples
     --------

@@ -27,8 +27,7 @@ def probabilities(mechanism: xr.Dataset) -> xr.DataArray:
 
     Returns
     -------
-    xarray.DataArray
-        Dims (secret, report).
+    xarray.DataArray over (secret, report)
 
     Examples
     --------
@@ -53,8 +52,7 @@ def on_grid(values: xr.DataArray) -> xr.DataArray:
 
     Returns
     -------
-    xarray.DataArray
-        The same values with two axes of space.
+    xarray.DataArray with two axes of space
 
     Examples
     --------

@@ -35,8 +35,8 @@ _SIZE_TOLERANCE = 1e-6  # relative: pixels of the size of a cell are added up to
 def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool = False) -> Vector:
     """Prior from a raster of a density or of counts, by cell.
 
-    Larger pixels than cells, and places that are not cells, take the value at the place (Koufogiannis & Pappas 2016,
-    IV).
+    If pixels are larger than cells, or places are not cells, a place takes the value there.
+    Source: Koufogiannis & Pappas 2016, section IV.
 
     Parameters
     ----------
@@ -51,9 +51,6 @@ def from_density(density: Raster | xr.DataArray, domain: Domain, *, extend: bool
 
     Examples
     --------
-    >>> density = md.Raster(x=[0.0, 4.0], y=[0.0], values=[[1.0], [5.0]])
-    >>> md.priors.from_density(density, md.Domain.grid((2, 2), 1.0), extend=True).round(3)
-    array([0.188, 0.188, 0.312, 0.312])
     >>> fine = md.Raster(x=[0.25, 0.75, 1.25, 1.75], y=[0.0], values=[[1.0], [0.0], [0.0], [3.0]])
     >>> md.priors.from_density(fine, md.Domain.grid((2, 1), 1.0), extend=True)
     array([0.25, 0.75])

@@ -167,13 +167,7 @@ class Domain(FrozenRecord):
     @classmethod
     @validate_call
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
-        """The nodes of a graph: their number (coordinates are then 0..n-1), or their coordinates (n, k) in `unit`.
-
-        Examples
-        --------
-        >>> md.Domain.nodes(4).kind
-        'nodes'
-        """
+        """The nodes of a graph: their number (coordinates are then 0..n-1), or their coordinates (n, k) in `unit`."""
         if isinstance(nodes, (int, np.integer)):
             require_places(int(nodes))
             nodes = np.arange(nodes)

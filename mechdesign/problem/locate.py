@@ -142,10 +142,10 @@ def reach_margin(domain: Domain) -> float:
 
 
 def refuse_degrees(domain: Domain, positions: Points, *, only_if_rare: bool = True) -> None:
-    """Refuse positions (b, k) that are all degrees of the places' box; only_if_rare: if few positions are such."""
+    """Refuse positions (b, k) that may all be degrees in the places' box; only_if_rare: unless many are on the map."""
     if domain.plane is None or positions.shape[1:] != (2,) or not np.isfinite(positions).all():
         return
-    # One degree of margin also finds positions beside the map, unless that many numbers are positions of it.
+    # One degree of margin also finds degrees next to the map; without it if such numbers are common on the map.
     share, inside = _as_degrees(domain, positions, margin=1.0)
     if share > _RARE_SHARE:
         share, inside = _as_degrees(domain, positions, margin=0.0)

@@ -39,8 +39,7 @@ def read_places(path: str | Path, *, columns: Columns = None) -> Points:
 
     Returns
     -------
-    (n, k) array
-        Coordinates, k = 1 to 3, in the unit of the file.
+    (n, k) array of coordinates, k = 1 to 3, in the unit of the file
 
     Examples
     --------

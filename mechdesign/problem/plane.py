@@ -102,7 +102,7 @@ class Plane(FrozenRecord):
 
     def excess(self, radius: float) -> float:
         """An upper bound of distance in the plane / geodesic distance - 1, within `radius` (`unit`) of the centre."""
-        bound = self.any_excess(radius)
+        bound = self.unlimited_excess(radius)
         if not bound <= LARGEST_EXCESS:
             raise InputError(
                 f"reaches {radius:.6g} {self.unit} from the centre of its plane, which would stretch lengths by more "
@@ -113,7 +113,7 @@ class Plane(FrozenRecord):
             )
         return bound
 
-    def any_excess(self, radius: float) -> float:
+    def unlimited_excess(self, radius: float) -> float:
         """`excess` without a limit; inf beyond 5,000 km, where the bound ends."""
         # (1). A step of the ground with components dr and r da in the plane has the length sqrt(dr^2 + m(r)^2 da^2) on
         # the ellipsoid. Here m'' + K m = 0, m(0) = 0, m'(0) = 1 along the geodesic, and 0 < K <= 1 / b^2, which is

@@ -22,12 +22,14 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, Loss, SquaredDistance
 
 STEPS = (-1, 0, 1)  # i, from the cell of a position to the row that is drawn from; None: always that of the cell
-# Squared distance, exactly. L_i of (1) is a polynomial of u - y, with the moments of b_i along an axis, (1/2 - s)^2 /
-# 2, 3/4 - s^2, (1/2 + s)^2 / 2 for i = -1, 0, 1: int b, int b s, int b s^2. Summed over i the moments are 1, 0, 1/12:
-# moving to the centre adds h^2 / 12 for each axis, whatever the table. For the spline E[row | x] = x and Var(row | x) =
-# h^2 / 4 along an axis. Where prior and rows extend beyond a place k, the position moved there has density B((x - k) /
-# h) / h, the cubic spline, of mean k and variance h^2 / 4. So the loss is that between centres under the prior prior_k
-# = sum_u prior(u) int b_{k - u}, plus h^2 / 4 for each axis.
+# Squared distance, exactly. L_i of (1) is a polynomial of u - y. Its coefficients are moments of b_i along an axis,
+#
+#     int b_i, int b_i s, int b_i s^2     of     b_i(s) = (1/2 - s)^2 / 2, 3/4 - s^2, (1/2 + s)^2 / 2,     i = -1, 0, 1.
+#
+# Summed over i the moments are 1, 0, 1/12: moving to the centre adds h^2 / 12 for each axis, whatever the table. For
+# the spline E[row | x] = x and Var(row | x) = h^2 / 4 along an axis. Where prior and rows extend beyond a place k, the
+# position moved there has density B((x - k) / h) / h, the cubic spline, of mean k and variance h^2 / 4. So the loss is
+# that between centres, plus h^2 / 4 for each axis, under the prior prior_k = sum_u prior(u) int b_{k - u}.
 _MOMENTS = {-1: (1 / 6, -1 / 24, 1 / 60), 0: (2 / 3, 0.0, 1 / 20), 1: (1 / 6, 1 / 24, 1 / 60), None: (1.0, 0.0, 1 / 12)}
 CENTRE_WEIGHTS = np.outer([1.0, 6.0, 1.0], [1.0, 6.0, 1.0]).ravel() / 64  # of the 3 x 3 rows that a centre draws
 _NODES = 20  # of a Gauss-Legendre rule
@@ -108,8 +110,8 @@ def _distance(away: Integers, step: Step) -> Matrix:
 def _cell_distances(across: Integers, along: Integers, step: Step) -> Floats:
     """L_i in sides of a cell for reports at displacements across x along."""
     # Gauss-Legendre rules of 20 x 20 nodes; for the cell of y in two triangles a quadrant, where the integrand is a
-    # product of analytic functions. The nearest singularity of a rule lies on the ellipse of sum of half axes 1 + sqrt
-    # 2 or more: the relative error is about (1 + sqrt 2)^-40 = 5e-16, far below 1e-12.
+    # product of analytic functions. The relative error is below 1e-12. The nearest singularity of a rule lies on the
+    # ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40 = 5e-16.
     node, weight = leggauss(_NODES)
     position, share = node / 2, weight / 2
     shares = [share * _spline(one, position) for one in step]

@@ -64,13 +64,7 @@ class PrivacyLevel(FrozenRecord):
     @classmethod
     @validate_call
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
-        """The level eps(u) = epsilon everywhere, in nats per `unit`.
-
-        Examples
-        --------
-        >>> md.PrivacyLevel.constant(0.5, "km").at(np.array([[3.0, 4.0]]))
-        array([0.5])
-        """
+        """The level eps(u) = epsilon everywhere, in nats per `unit`."""
         value = check_epsilon(epsilon)
         return cls(raster=level_raster([np.zeros(1)] * 3, np.full((1, 1), value), unit))
 
@@ -97,8 +91,7 @@ class PrivacyLevel(FrozenRecord):
     @classmethod
     @validate_call
     def from_values(cls, domain: Domain, values: ArrayLike) -> PrivacyLevel:
-        """The level with values of `domain.shape` at the cells of an unmasked grid, in nats per unit; linear between
-        centres.
+        """The level with `values` of the shape of an unmasked grid, in nats per unit, linear between centres.
 
         Examples
         --------

@@ -179,8 +179,7 @@ def query_problem(
 
     Returns
     -------
-    DesignProblem
-        Its m reports are the answers.
+    DesignProblem, whose m reports are the answers
 
     Examples
     --------

@@ -358,5 +358,5 @@ def test_stretch_bound_holds_to_its_last_radius():
     plane, minor_axis = Plane(latitude=10, longitude=10), 6_356_752.3142
     for radius in np.linspace(1e5, 5.02e6, 200):
         t = radius / minor_axis
-        assert plane.any_excess(radius) >= t / math.sin(t) - 1
-    assert plane.any_excess(0.7901 * minor_axis) == math.inf
+        assert plane.unlimited_excess(radius) >= t / math.sin(t) - 1
+    assert plane.unlimited_excess(0.7901 * minor_axis) == math.inf
