@@ -1,7 +1,7 @@
-"""Samplers in Python, JavaScript and C against an auditor that sees reports alone: none tells more than it claims.
+"""Samplers in Python, JavaScript and C against an auditor that sees only reports: none reveals more than its claim.
 
-Distances are put down here by hand. The auditor errs once in 10^9 audits, so nothing that is private fails by chance;
-what it refutes of a sampler at twice its claim, and of tight tables close to it, shows its power.
+Distances are written here by hand. The auditor errs once in 10^9 audits, so a private sampler does not fail by chance.
+Its power shows on a sampler at twice its claim, and on tight tables just above theirs.
 """
 
 from __future__ import annotations

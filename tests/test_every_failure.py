@@ -1,8 +1,8 @@
-"""Whatever fails, at whichever step: nothing is lost, half-written or unpaid.
+"""A failure at any step: nothing is lost, half-written or unpaid.
 
-Every task is done again and again in a fresh folder, and each time another step of it fails: the n-th call of the
-operating system, the n-th byte that the disk takes (a limit of the system, which holds for the HDF5 library too), and
-memory at the n-th line of the modules that store. A task is looked at afterwards as another process would.
+Every task runs many times in a fresh folder, and each time another step fails. Steps are the n-th call of the operating
+system, the n-th byte written to disk (by a limit of the system, which also holds for the HDF5 library), and memory at
+the n-th line of the modules that store. Afterwards another process would find the state that is checked here.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Steps:
 def failing_calls(steps: Steps) -> Iterator[None]:
     """The operating system refuses one call."""
 
-    def counted(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    def count_calls(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def refuse(*given: Any, **options: Any) -> Any:
             steps.step(name)
             return call(*given, **options)
@@ -60,7 +60,7 @@ def failing_calls(steps: Steps) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patched:
         for name in CALLS:
-            patched.setattr(os, name, counted(name, getattr(os, name)))
+            patched.setattr(os, name, count_calls(name, getattr(os, name)))
         yield
 
 

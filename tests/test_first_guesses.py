@@ -22,7 +22,7 @@ def problem():
 
 
 @cache
-def made():
+def exponential_mechanism():
     return md.baselines.exponential(problem())
 
 
@@ -54,15 +54,15 @@ GUESSES = [
     (lambda: md.verify("nope.nc"), "file"),
     (lambda: md.verify(problem()), "source"),
     (lambda: md.verify(None), "source"),
-    (lambda: md.load(made()), "path"),
-    (lambda: md.save("x.nc", made()), "mechanism"),
-    (lambda: md.save(made(), None), "path"),
+    (lambda: md.load(exponential_mechanism()), "path"),
+    (lambda: md.save("x.nc", exponential_mechanism()), "mechanism"),
+    (lambda: md.save(exponential_mechanism(), None), "path"),
     (lambda: md.export(problem(), "x.csv"), "mechanism"),
-    (lambda: md.plot(made()), "plot"),
+    (lambda: md.plot(exponential_mechanism()), "plot"),
     (lambda: md.plot.mechanism(problem()), "mechanism"),
-    (lambda: md.plot.mechanism(made(), "3"), "secrets"),
-    (lambda: md.plot.mechanism(made(), [3.5]), "secret"),
-    (lambda: md.plot.sweep(made()), "schema"),
+    (lambda: md.plot.mechanism(exponential_mechanism(), "3"), "secrets"),
+    (lambda: md.plot.mechanism(exponential_mechanism(), [3.5]), "secret"),
+    (lambda: md.plot.sweep(exponential_mechanism()), "schema"),
     (lambda: md.plot.save(problem(), "x.png"), "result"),
     (lambda: md.area(12, 41, 13, 42), "area"),
     (lambda: md.geo.Area.box(12.525, 41.875, 12.465, 41.916), "box"),
@@ -88,10 +88,10 @@ GUESSES = [
     (lambda: area_design(loss="distance"), "loss"),
     (lambda: area_design(loss=md.losses.Distance), "loss"),
     (lambda: md.compare("philadelphia"), "problem"),
-    (lambda: md.compare(problem(), mechanisms=[made()]), "mechanisms"),
+    (lambda: md.compare(problem(), mechanisms=[exponential_mechanism()]), "mechanisms"),
     (lambda: md.sweep(problem(), ["a"]), "scales"),
     (lambda: md.audit(np.eye(16), "philadelphia"), "problem"),
-    (lambda: md.diagnosis(made()), "problem"),
+    (lambda: md.diagnosis(exponential_mechanism()), "problem"),
     (lambda: md.Sampler(mechanism="x.nc"), "mechanism"),
     (lambda: md.probabilities("x.nc"), "mechanism"),
     (lambda: md.sessions.Budget.create(None, limit=1), "path"),
@@ -120,9 +120,9 @@ def test_names_that_others_use_lead_to_ours(name, meant):
 
 def test_arguments_in_python_are_options_on_the_command_line(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    md.save(made(), "made.nc")
+    md.save(exponential_mechanism(), "made.nc")
     with pytest.raises(InputError, match=r"pass overwrite=True, or another name"):
-        md.save(made(), "made.nc")
+        md.save(exponential_mechanism(), "made.nc")
     assert "pass --overwrite, or another name" in run("solve", "flat", "--cells", 2, "-o", "made.nc")[2]
     with pytest.raises(InputError, match="normalise=True"):
         md.audit(np.ones((16, 16)) / 3, problem())
@@ -139,7 +139,7 @@ def test_missing_name_or_matplotlib_is_reported(monkeypatch):
     for module in ("matplotlib", "matplotlib.figure", "matplotlib.colors"):
         monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(InputError, match=r"pip install 'mechdesign\[plot\]'"):
-        md.plot.mechanism(made())
+        md.plot.mechanism(exponential_mechanism())
 
 
 def test_a_grid_has_its_axes_back():

@@ -24,7 +24,7 @@ KINDS = {
 
 
 @pytest.fixture(scope="module")
-def tracked() -> list[str]:
+def tracked_files() -> list[str]:
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("needs git and its checkout")
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
@@ -38,16 +38,16 @@ def of_kind(path: str) -> str:
     return "" if "." not in name.lstrip(".") else "." + name.rpartition(".")[2]
 
 
-def test_the_root_has_what_is_named(tracked: list[str]) -> None:
-    assert {path.partition("/")[0] for path in tracked} <= IN_ROOT
-    assert {"README.md", "LICENSE", "mechdesign", "tests"} <= {path.partition("/")[0] for path in tracked}
+def test_the_root_has_what_is_named(tracked_files: list[str]) -> None:
+    assert {path.partition("/")[0] for path in tracked_files} <= IN_ROOT
+    assert {"README.md", "LICENSE", "mechdesign", "tests"} <= {path.partition("/")[0] for path in tracked_files}
 
 
-def test_no_archive_or_build_is_tracked(tracked: list[str]) -> None:
-    assert {of_kind(path) for path in tracked if path not in DATA} <= KINDS
+def test_no_archive_or_build_is_tracked(tracked_files: list[str]) -> None:
+    assert {of_kind(path) for path in tracked_files if path not in DATA} <= KINDS
 
 
-def test_the_source_distribution_has_what_is_named(tracked: list[str], tmp_path) -> None:
+def test_the_source_distribution_has_what_is_named(tracked_files: list[str], tmp_path) -> None:
     """Built by hatchling itself, without a network: all that is tracked and is not left out, and no other file."""
     sdist = pytest.importorskip("hatchling.builders.sdist", reason="needs hatchling")
     (built,) = sdist.SdistBuilder(str(ROOT)).build(directory=str(tmp_path), versions=["standard"])
@@ -55,12 +55,12 @@ def test_the_source_distribution_has_what_is_named(tracked: list[str], tmp_path)
         inside = {path.partition("/")[2] for path in archive.getnames()}
     inside -= {"PKG-INFO"}
     assert {path.partition("/")[0] for path in inside} <= IN_BOTH
-    there = {path for path in tracked if (ROOT / path).exists()}
-    assert inside <= there | untracked(ROOT), sorted(inside - there)[:5]
+    there = {path for path in tracked_files if (ROOT / path).exists()}
+    assert inside <= there | untracked_files(ROOT), sorted(inside - there)[:5]
     assert {path for path in there if path.partition("/")[0] in IN_BOTH} <= inside
 
 
-def untracked(root) -> set[str]:
+def untracked_files(root) -> set[str]:
     """Files under work, which a build takes too: tracked soon, or ignored."""
     words = ["git", "ls-files", "-z", "--others", "--exclude-standard"]
     listed = subprocess.run(words, cwd=root, capture_output=True, text=True, check=True)

@@ -50,7 +50,8 @@ def test_clear_text_is_not_flagged(file: str) -> None:
 
 def test_places_have_their_line() -> None:
     (place,) = prose.places_in("a.md", "One line.\nThe next shows what\nit costs.")
-    assert (place.file, place.line) == ("a.md", 2)
+    assert place.file == "a.md"
+    assert place.line == 2
 
 
 @pytest.mark.parametrize(("ceiling", "code"), [(0, 1), (1, 0)])

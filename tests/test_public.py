@@ -1,6 +1,4 @@
-"""The public face: every name is there when it is the first that is asked for, first guesses work, and objects show
-what they are in five lines.
-"""
+"""The public names: each can be the first to be accessed, has an example that runs, and objects print in five lines."""
 
 from __future__ import annotations
 
@@ -48,7 +46,7 @@ NAMES = [
     "utility.bayes_remap",
     "audit",
 ]
-WIDEST = 100  # columns of a line that an object shows of itself
+WIDEST = 100  # columns of a line of a repr
 SHOWN = {
     "problem": lambda: md.load_problem("philadelphia"),
     "streets": lambda: md.load_problem("streets"),
@@ -177,4 +175,5 @@ def test_every_public_docstring_has_its_sections():
 @pytest.mark.parametrize("module", ["mechdesign.extend"])
 def test_examples_of_modules_run(module):
     ended = doctest.testmod(importlib.import_module(module))
-    assert (ended.attempted > 0, ended.failed) == (True, 0)
+    assert ended.attempted > 0
+    assert ended.failed == 0

@@ -30,7 +30,7 @@ from mechdesign.errors import InputError, SizeError
 from mechdesign.losses import Distance, SquaredDistance, ZeroOne
 from mechdesign.utility import expected_distance
 
-INTEGRAL = 1e-8  # what the adaptive rules of SciPy are asked for
+INTEGRAL = 1e-8  # tolerance of the adaptive rules of SciPy
 FLOAT = 1e-12  # sums of at most 10^5 positive terms in double precision
 RATIO = 1e-9  # edges are rounded down by 2^-43, and tables are rounded to doubles before they become integers
 

@@ -36,7 +36,7 @@ def reader_agrees(device_map: DeviceMap) -> bool:
     sums = [reader.total(secret) for secret in range(device_map.secrets)]
     steps = HALF[: device_map.stencil // 2]
     edges = [(u, k) for u in range(device_map.secrets) for k in steps if reader.ends(u, k) is not None]
-    covered = all(reader.covered(secret, step, sums) for secret, step in edges)
+    covered = all(reader.is_covered(secret, step, sums) for secret, step in edges)
     return covered and all(total <= reader.bound(secret) <= 4 * total for secret, total in enumerate(sums))
 
 

@@ -61,7 +61,7 @@ def test_reference_reader_finds_same_rows(stencil: int) -> None:
     edges = [(secret, step) for secret in range(device_map.secrets) for step in HALF[: stencil // 2]]
     inside = [(secret, step) for secret, step in edges if reader.ends(secret, step) is not None]
     assert len(inside) == len(device_map.edges.tail)
-    assert all(reader.covered(secret, step, sums) for secret, step in inside)
+    assert all(reader.is_covered(secret, step, sums) for secret, step in inside)
     assert device_map.factors.breaches(device_map.edges, sums) == 0
     assert device_map.bound_violations(sums) == (0, 0)
 

@@ -252,7 +252,7 @@ def good():
     return np.full(81, 1 / 81)
 
 
-def changed(table, *changes):
+def with_entries(table, *changes):
     table = np.array(table, float)
     for place, value in changes:
         table[place] = value
@@ -262,18 +262,18 @@ def changed(table, *changes):
 @pytest.mark.parametrize(
     ("words", "arguments"),
     [
-        ("p: must not be negative", {"p": changed(good(), (0, -1 / 81), (1, 3 / 81))}),
-        ("q: must be finite", {"q": changed(good(), (0, np.nan))}),
+        ("p: must not be negative", {"p": with_entries(good(), (0, -1 / 81), (1, 3 / 81))}),
+        ("q: must be finite", {"q": with_entries(good(), (0, np.nan))}),
         ("p: must sum to 1", {"p": good() * 2}),
         ("q: must sum to 1", {"q": good() * (1 + 2e-9)}),
         ("p: must have shape", {"p": np.full(80, 1 / 80)}),
         ("q: must have shape", {"q": np.full((81, 1), 1 / 81)}),
         ("tolerance: must lie between", {"tolerance": 0.0}),
-        ("domain: distances must be finite", {"domain": changed(around(9), ((0, 1), np.inf), ((1, 0), np.inf))}),
-        ("domain: the distance of a place to itself", {"domain": changed(around(9), ((3, 3), 0.1))}),
-        ("domain: the distance of two places", {"domain": changed(around(9), ((3, 4), 0.0), ((4, 3), 0.0))}),
-        ("domain: a metric is symmetric", {"domain": changed(around(9), ((3, 4), 1.5))}),
-        ("domain: breaks the triangle inequality", {"domain": changed(around(9), ((0, 1), 3.5), ((1, 0), 3.5))}),
+        ("domain: distances must be finite", {"domain": with_entries(around(9), ((0, 1), np.inf), ((1, 0), np.inf))}),
+        ("domain: the distance of a place to itself", {"domain": with_entries(around(9), ((3, 3), 0.1))}),
+        ("domain: the distance of two places", {"domain": with_entries(around(9), ((3, 4), 0.0), ((4, 3), 0.0))}),
+        ("domain: a metric is symmetric", {"domain": with_entries(around(9), ((3, 4), 1.5))}),
+        ("domain: breaks the triangle inequality", {"domain": with_entries(around(9), ((0, 1), 3.5), ((1, 0), 3.5))}),
         ("domain: must be a Domain or a square", {"domain": np.zeros((81, 80))}),
     ],
 )
@@ -286,7 +286,7 @@ def test_bad_input(words, arguments):
 
 
 def test_the_first_broken_triple_is_named():
-    table = changed(around(3), ((0, 1), 3.5), ((1, 0), 3.5))
+    table = with_entries(around(3), ((0, 1), 3.5), ((1, 0), 3.5))
     with pytest.raises(InputError, match=r"d\(0, 1\) = 3.5 > d\(0, 2\) \+ d\(2, 1\) = 3"):
         kantorovich(np.eye(9)[0], np.eye(9)[1], table)
 
@@ -296,7 +296,7 @@ def test_lower_bound_covers_rounding_of_the_table():
     p, q = pair("table", "dense", 11)
     exact = kantorovich(p, q, table)
     off = 1e-12 * table.max() / 2
-    bent = kantorovich(p, q, changed(table, ((0, 80), table[0, 80] + off), ((80, 0), table[0, 80] + off)))
+    bent = kantorovich(p, q, with_entries(table, ((0, 80), table[0, 80] + off), ((80, 0), table[0, 80] + off)))
     assert bent.value == pytest.approx(exact.value, rel=CERTIFIED)
     assert bent.value - bent.lower > 0.5 * off
     assert bent.lower <= exact.value
@@ -306,7 +306,7 @@ def test_detours_too_short_are_refused():
     table = around(9)
     far = table[0, 80] + 1e-11 * table.max()
     with pytest.raises(InputError, match="triangle inequality"):
-        kantorovich(good(), np.eye(81)[0], changed(table, ((0, 80), far), ((80, 0), far)))
+        kantorovich(good(), np.eye(81)[0], with_entries(table, ((0, 80), far), ((80, 0), far)))
 
 
 def test_masses_are_divided_by_their_sums():

@@ -23,7 +23,7 @@ from mechdesign.evaluation import radial_laplace
 from mechdesign.losses import Distance
 
 PRINTED = 5e-7  # absolute; the figures have six decimals
-INTEGRAL = 1e-9  # what adaptive quadrature is asked for
+INTEGRAL = 1e-9  # tolerance of the adaptive quadrature
 FUNCTION = 1e-13  # relative; SciPy's incomplete gamma functions against formulas that lose no digits
 RATIO = 1e-9  # relative; edges are rounded down by 2^-43 and tables to integers
 KOLMOGOROV = 1.95  # of sqrt(n) D: exceeded by a right law in one of a thousand runs, here with fixed seeds

@@ -1,8 +1,8 @@
-"""What is protected: the factor that is printed is the largest between two real positions, never below it.
+"""Protection: the printed factor is at least the largest between two real positions, and close to it.
 
-The oracle is brute force that knows no rule of the package: for all pairs of cells it searches positions in both, as
-near to each other as they come, asks `place_at` which cells they are in, and measures their distance along geodesics of
-the ellipsoid (pyproj), or in fractions where there is no plane. Odds are fractions of the stored integers.
+The oracle is brute force without rules of the package. For all pairs of cells it searches the nearest positions in
+both, checks their cells with `place_at`, and measures their distance along geodesics of the ellipsoid (pyproj), or in
+fractions without a plane. Odds are fractions of the stored integers.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.sentences import protection_sentence
 from mechdesign.problem.locate import place_at
 
-CLOSE = Fraction(1, 10**6)  # the printed factor exceeds the exact one by no more than this share
-INSET = 1e-6  # m from a border that positions stand at: geodesics are computed to some 1e-8 m
+CLOSE = Fraction(1, 10**6)  # relative excess of the printed factor over the exact one, at most
+INSET = 1e-6  # m between positions and a border: geodesics are computed to some 1e-8 m
 GRID = 5  # positions along a side of a cell, in searches
 
 CITIES = {  # south of the equator, across the antimeridian, with water
@@ -39,7 +39,7 @@ CITIES = {  # south of the equator, across the antimeridian, with water
     "Taveuni": ((179.95, -16.90, -179.95, -16.80), None),
     "Rotterdam": ((4.44, 51.88, 4.54, 51.94), [[4.43, 51.903], [4.55, 51.899], [4.55, 51.911], [4.43, 51.915]]),
 }
-ASKED = [  # cell, radius and factor: below a cell, one cell, exactly some cells, a cell and a half; as they come
+CITY_CASES = [  # cell, radius and factor: radii below a cell, of one cell, of several cells, of a cell and a half
     ("Montevideo", 1500.0, 200.0, 2.0),
     ("Montevideo", 1000.0, 1000.0, 2.0),
     ("Montevideo", 1000.0, 2000.0, 3.0),
@@ -73,7 +73,7 @@ def odds(mechanism: xr.Dataset, u: int, v: int) -> Fraction:
 
 
 def ends(low: float, high: float, other_low: float, other_high: float) -> list[tuple[float, float]]:
-    """Coordinates in two half-open intervals, as near to each other as they come."""
+    """The nearest coordinates in two half-open intervals."""
     if high <= other_low:
         return [(high - INSET, other_low)]
     if other_high <= low:
@@ -104,29 +104,32 @@ def largest_on_the_ground(mechanism: xr.Dataset, radius: float) -> Fraction:
 
 
 def odds_bound(mechanism: xr.Dataset, u: int, v: int) -> float:
-    """The same odds in doubles, a little above: pairs below what was found need no search."""
+    """An upper bound of the odds, in doubles: pairs below the current maximum need no search."""
     rows = mechanism["mass"].values[[u, v]].astype(float)
     return float(max((rows[0] / rows[1]).max(), (rows[1] / rows[0]).max())) * (1 + 1e-12)
 
 
 @pytest.mark.parametrize(
-    "asked", few_by_default([(case,) for case in ASKED], *[(ASKED[number],) for number in (0, 3, 6)])
+    "asked", few_by_default([(case,) for case in CITY_CASES], *[(CITY_CASES[number],) for number in (0, 3, 6)])
 )
 def test_city_cells_by_brute_force_over_positions(asked):
     mechanism, radius = city(*asked), asked[2]
     found, true = protection(MechanismFile.read(mechanism)), largest_on_the_ground(mechanism, radius)
-    assert (found.kind, found.within, found.exact) == ("cells", radius, True)
+    assert found.kind == "cells"
+    assert found.within == radius
+    assert found.exact
     assert true <= Fraction(found.factor) <= true * (1 + CLOSE)
-    # the claim between centres says less: two people within the radius can be further from each other than that
+    # The claim is between centres: the centres of two people within the radius may be farther apart.
     assert found.factor > asked[3]
     checked = md.verify(mechanism)
     assert checked.protection == found
-    assert (checked.as_dict()["protects"], checked.as_dict()["factor_within"]) == (found.subject, found.factor)
-    said = protection_sentence(found)
-    assert said.startswith(
+    assert checked.as_dict()["protects"] == found.subject
+    assert checked.as_dict()["factor_within"] == found.factor
+    sentence = protection_sentence(found)
+    assert sentence.startswith(
         f"Protects cells of {asked[1]:,g} m, not positions: between two people within {radius:,g} m, "
     )
-    assert Fraction(said.split()[-1].rstrip(".").replace(",", "")) >= true
+    assert Fraction(sentence.split()[-1].rstrip(".").replace(",", "")) >= true
 
 
 def flat(shape: tuple[int, ...], cell: float, within: float | None, *, unit: str = "km") -> xr.Dataset:
@@ -163,10 +166,10 @@ def largest_in_fractions(mechanism: xr.Dataset, within: Fraction) -> Fraction:
     [
         (0.25, None),
         (0.25, 0.1),
-        (0.25, 0.25),  # exactly a cell: what is two cells away is further than that from everywhere
+        (0.25, 0.25),  # exactly a cell: every position two cells away is farther
         (0.25, 0.5),
-        (0.1, 0.3),  # a little below three cells, as doubles have it
-        (0.1, 0.1 + 0.2),  # and a little above
+        (0.1, 0.3),  # in doubles slightly below three cells
+        (0.1, 0.1 + 0.2),  # in doubles slightly above
         (0.25, 1.25),  # 3, 4, 5
         (0.25, math.nextafter(1.25, 2.0)),
         (0.25, 99.0),
@@ -176,7 +179,8 @@ def test_cells_of_a_plain_map_by_fractions(cell, within):
     mechanism = flat((6, 6), cell, within)
     found = protection(MechanismFile.read(mechanism))
     true = largest_in_fractions(mechanism, Fraction(within or 0))
-    assert (found.within, found.exact) == (within or 0.0, True)
+    assert found.within == (within or 0.0)
+    assert found.exact
     assert true <= Fraction(found.factor) <= true * (1 + CLOSE)
     assert protection_sentence(found).startswith("Protects cells of ")
     assert ("however close" in protection_sentence(found)) == (within is None)
@@ -194,14 +198,15 @@ def test_more_distance_is_never_more_protection():
 @pytest.mark.parametrize(
     "case", ["euclidean lattice", "eikonal, 8 neighbours", "eikonal, masked", "reports apart from secrets"]
 )
-def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
-    """Never below what the rows have; the claimed distance of cells that touch, or the way along the lattice."""
+def test_claim_bounds_the_factor_beyond_the_work_limit(case, monkeypatch):
+    """At least the factor of the rows; from the claimed distance of touching cells, or the path along the lattice."""
     make = md.baselines.exponential if "apart" in case else md.baselines.planar_laplace
     stored = MechanismFile.read(make(CASES[case]()))
     by_rows = protection(stored)
     monkeypatch.setattr("mechdesign.evaluation.protection.MAX_COMPARISONS", 0)
     by_claim = protection(stored)
-    assert (by_rows.exact, by_claim.exact) == (True, False)
+    assert by_rows.exact
+    assert not by_claim.exact
     index, away = stored.domain.index, stored.problem.distances
     touch = np.abs(index[:, None] - index[None]).max(axis=2) == 1
     longest = math.exp(away[touch].max())
@@ -210,10 +215,8 @@ def test_what_is_too_much_work_is_told_by_the_claim(case, monkeypatch):
     assert " at most " in protection_sentence(by_claim)
 
 
-def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where rows are too much work: every pair under the discrete metric, a radius between places, all pairs of a
-    masked map, or nothing; and where reports tell nothing.
-    """
+def test_claim_bounds_the_factor_by_kind_of_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any pair under the discrete metric, a radius between places, all pairs of a masked map; and constant reports."""
     monkeypatch.setattr("mechdesign.evaluation.protection.MAX_COMPARISONS", 0)
     domain, prior = md.Domain.grid((3, 3), cell=1.0, unit="km"), np.full(9, 1 / 9)
     problem = md.DesignProblem(domain, md.Discrete(0.7), prior, md.losses.Distance())
@@ -221,7 +224,8 @@ def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
     longest = math.exp(0.7 * discrete.metric.scale)
     assert longest * (1 - 1e-12) <= protection(discrete).factor <= longest * (1 + 1e-9)
     nothing = protection(MechanismFile.read(baselines.constant(CASES["euclidean lattice"]())))
-    assert (nothing.factor, nothing.exact) == (1.0, False)
+    assert nothing.factor == 1.0
+    assert not nothing.exact
     points = MechanismFile.read(baselines.exponential(CASES["scattered points"]()))
     level = points.metric.epsilon * points.metric.scale
     assert math.exp(1.5 * level) <= protection(points, 1.5).factor <= math.exp(1.5 * level) * (1 + 1e-9)
@@ -239,9 +243,9 @@ def test_a_claim_tells_what_rows_would(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_varying_level_protects_neighbouring_values(monkeypatch: pytest.MonkeyPatch) -> None:
     domain = md.Domain.grid(4, cell=1.0, unit="USD")
     metric = md.Eikonal(level=md.PrivacyLevel.from_values(domain, [0.5, 0.6, 0.7, 0.8]))
-    made = baselines.exponential(md.DesignProblem(domain, metric, np.full(4, 0.25), md.losses.Distance()))
-    found = protection(MechanismFile.read(made))
-    rows = md.probabilities(made).values
+    case_mechanism = baselines.exponential(md.DesignProblem(domain, metric, np.full(4, 0.25), md.losses.Distance()))
+    found = protection(MechanismFile.read(case_mechanism))
+    rows = md.probabilities(case_mechanism).values
     assert found.factor == pytest.approx(max((rows[:-1] / rows[1:]).max(), (rows[1:] / rows[:-1]).max()), rel=1e-12)
     assert protection_sentence(found).startswith(
         "Protects these 4 values: between two of them side by side, one report"
@@ -249,9 +253,9 @@ def test_varying_level_protects_neighbouring_values(monkeypatch: pytest.MonkeyPa
     assert found.exact
     # Without comparisons the factor comes from the claim.
     monkeypatch.setattr("mechdesign.evaluation.protection.MAX_COMPARISONS", 0)
-    claimed = protection(MechanismFile.read(made))
+    claimed = protection(MechanismFile.read(case_mechanism))
     assert not claimed.exact
-    assert claimed.factor == pytest.approx(math.exp(made["edge_length"].values.max()), rel=1e-9)
+    assert claimed.factor == pytest.approx(math.exp(case_mechanism["edge_length"].values.max()), rel=1e-9)
     assert claimed.factor >= found.factor
 
 
@@ -284,7 +288,7 @@ def test_a_factor_is_rounded_up(nats):
 @cache
 def positions_at(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Positions (k, 2) in the unit of a map, a grid in every cell, and ln P(y|x) there (k, m)."""
-    mechanism, domain = made(name), MechanismFile.read(made(name)).domain
+    mechanism, domain = case_mechanism(name), MechanismFile.read(case_mechanism(name)).domain
     stored, side = MechanismFile.read(mechanism), domain.cell[0]
     mass = mechanism["mass"].values.tolist()
     steps = [2 * k - GRID + 1 for k in range(GRID)]  # over 2 GRID sides, from the centre
@@ -307,14 +311,15 @@ def largest_found(name: str, within: float) -> float:
     return math.exp(found)
 
 
-def made(name: str) -> xr.Dataset:
+def case_mechanism(name: str) -> xr.Dataset:
     return river() if name == "river" else position_mechanism(name)
 
 
 @cache
 def river() -> xr.Dataset:
-    """Positions of a bend: two banks, two cells of water between them but for a ford at one end; the claim is along
-    paths inside, and rows are those of a kernel of the way along centres.
+    """Positions on two banks with two cells of water between them, joined by a ford at one end.
+
+    The claim is along paths inside. Rows have a kernel of the path length between centres.
     """
     mask = np.ones((6, 6), bool)
     mask[2:4, 1:] = False
@@ -357,29 +362,34 @@ def test_any_two_positions_by_the_formula_and_by_search(name, within):
 
 
 def level_of(mechanism: xr.Dataset) -> tuple[float, float]:
-    """The least and largest level in the cells, by the levels at their corners that the file holds."""
+    """The smallest and largest level in the cells, by the levels at their corners in the file."""
     corners = mechanism["corner_level" if "corner_level" in mechanism else "quarter_level"].values
     return float(corners.min()), float(corners.max()) * (1 + 2.0**-50) / (1 - 2.0**-50)
 
 
 @pytest.mark.parametrize("within", few_by_default([20.0, 110.0, 150.0, 200.0], 20.0, 150.0))
 def test_positions_on_both_banks_of_a_river(within):
-    """The factor is that of the straight line: above what any positions of a search have, by a few percent of the nats,
-    and far above the factor along paths where the radius reaches across.
+    """The factor in a straight line exceeds that of any searched positions by a few percent of the nats.
+
+    If the radius reaches across the river, it is far above the factor along paths.
     """
     found, true = protection(MechanismFile.read(river()), within), largest_found("river", within)
-    across = within > 100
-    assert true <= found.factor <= true**1.12 if across else true <= found.factor < 1.2
-    assert (found.factor > 1.1 * found.path) == across
+    reaches_across = within > 100
+    assert true <= found.factor <= true**1.12 if reaches_across else true <= found.factor < 1.2
+    assert (found.factor > 1.1 * found.path) == reaches_across
     assert found.path == pytest.approx(2 ** (within / 150), rel=1e-5)
-    said = protection_sentence(found)
-    assert f"within {within:g} m in a straight line, one report changes anybody's odds by a factor of at most " in said
-    assert said.rstrip(".").endswith("along paths inside the area by at most " + said.split()[-1].rstrip("."))
+    sentence = protection_sentence(found)
+    assert (
+        f"within {within:g} m in a straight line, one report changes anybody's odds by a factor of at most " in sentence
+    )
+    assert sentence.rstrip(".").endswith("along paths inside the area by at most " + sentence.split()[-1].rstrip("."))
 
 
-def test_what_was_asked_for_stands_first_in_files_of_positions():
+def test_designed_radius_is_first_in_files_of_positions():
     document = md.verify(river()).as_dict()
-    assert (document["protects"], document["within"], document["ratio"]) == ("any two positions", 150.0, 1.0)
+    assert document["protects"] == "any two positions"
+    assert document["within"] == 150.0
+    assert document["ratio"] == 1.0
     assert document["row_ratio"] == pytest.approx(river().attrs["ratio"], rel=1e-9)
     assert document["row_ratio"] > 1.4
     assert 2.5 < document["factor_within"] < 3
@@ -407,7 +417,7 @@ def test_places_of_other_kinds():
     assert protection_sentence(nothing) == "Protects cells, not positions: a report reveals nothing about anybody."
 
 
-def test_why_no_more_is_protected_stands_in_the_first_line():
+def test_first_line_has_the_reason_for_cells():
     found = Protection(
         kind="cells", subject="cells of 2 km, not positions", unit="km", within=0.2, factor=3.0, exact=True
     )
@@ -425,8 +435,8 @@ def test_why_no_more_is_protected_stands_in_the_first_line():
 
 
 @pytest.mark.parametrize("radius", [math.nan, math.inf, -1.0, 0.0, "200", None, True, 1e-320, 1e300])
-def test_a_radius_that_a_file_makes_up_is_no_claim(radius):
-    """What parameters say of a radius chooses the pair of people that the sentence is about, and nothing else."""
+def test_forged_radius_is_not_a_claim(radius):
+    """A radius in the parameters only chooses the two people of the sentence."""
     mechanism = flat((4, 4), 0.25, None)
     parameters = mechanism.attrs["parameters"].replace(
         '"problem_parameters": {}', '"problem_parameters": {"within": RADIUS}'
@@ -443,7 +453,7 @@ def test_a_radius_that_a_file_makes_up_is_no_claim(radius):
 
 
 def test_displacements_are_those_that_fractions_find():
-    """Of a lattice with sides that are no whole multiples of each other, with and without a plane's stretch."""
+    """On a lattice whose sides are not multiples of each other, with and without the stretch of a plane."""
     domain = md.Domain.grid((9, 7), cell=(0.3, 0.7), unit="km")
     for radius, stretch in product((0.1, 0.3, 0.7, 1.4, 1.5), (Fraction(1), Fraction(1001, 1000))):
         steps, _ = displacements_within(domain, Fraction(radius), stretch)

@@ -15,10 +15,10 @@ from mechdesign.evaluation import radial_laplace
 from mechdesign.losses import Distance, SquaredDistance, ZeroOne
 
 DRAWS = 50_000
-SIGMAS = 4  # of a share of so many draws
+SIGMAS = 4  # standard deviations of a share of `DRAWS` draws
 FLOAT = 1e-12  # sums of some hundred positive terms
-SEARCHED = 1e-6  # relative; what Nelder-Mead is asked for
-ENCLOSED = 1e-4  # relative; the width of the pair [lower_bound, value] that Weiszfeld's passes leave at worst
+SEARCHED = 1e-6  # relative; tolerance of Nelder-Mead
+ENCLOSED = 1e-4  # relative; largest width of [lower_bound, value] after Weiszfeld's steps
 
 SHAPES = [(5,), (4, 4), (3, 5)]
 
@@ -38,8 +38,8 @@ def test_the_retrieved_disc_holds_the_area_as_often_as_asked(interest, confidenc
     reports = radial_laplace.sample(place, epsilon, rng, DRAWS)
     away = reports - place
     edge = place - interest * away / np.linalg.norm(away, axis=1)[:, None]  # the point of the area farthest from it
-    held = (np.linalg.norm(edge - reports, axis=1) <= radius).mean()
-    assert held == pytest.approx(confidence, abs=SIGMAS * math.sqrt(confidence * (1 - confidence) / DRAWS))
+    share_within = (np.linalg.norm(edge - reports, axis=1) <= radius).mean()
+    assert share_within == pytest.approx(confidence, abs=SIGMAS * math.sqrt(confidence * (1 - confidence) / DRAWS))
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -48,13 +48,13 @@ def test_tables_by_their_integers_place_by_place(shape):
     mechanism = planar_laplace_mechanism(problem)
     away, mass = problem.domain.euclidean_to(problem.domain), mechanism["mass"].values.tolist()
 
-    def held(u, radius):
+    def share_within(u, radius):
         return sum(Fraction(m, 2**62) for m, d in zip(mass[u], away[u], strict=True) if d <= radius)
 
     for share in (0.0, 0.3, 0.9, 0.999, 1.0):
         found = utility.table_retrieval_radius(mechanism, 0.25, share) - 0.25
         for u in range(problem.domain.size):
-            radii = [radius for radius in sorted(set(away[u].tolist())) if held(u, radius) >= Fraction(share)]
+            radii = [radius for radius in sorted(set(away[u].tolist())) if share_within(u, radius) >= Fraction(share)]
             assert found[u] == pytest.approx(radii[0], abs=FLOAT)
 
 

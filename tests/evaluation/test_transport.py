@@ -25,21 +25,21 @@ MARGIN = 1e-11  # relative; rounding errors that the bounds count are smaller on
 
 
 def city(side):
-    """Whole-number distances over side x side places."""
+    """Integer distances over side x side places."""
     place = np.argwhere(np.ones((side, side), bool)).astype(float)
     return abs(place[:, None] - place[None]).sum(axis=2)
 
 
-def counted(random, n, total=PARTS):
+def random_distribution(random, n, total=PARTS):
     """A distribution over n places whose masses are exact multiples of 1 / total."""
     return np.bincount(random.choice(n, total, p=random.dirichlet(np.full(n, 0.3))), minlength=n) / total
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_bounds_enclose_the_exact_distance(seed):
-    """With whole distances and masses over 1024, 1024 K is whole: the basis solutions of the program are."""
+    """With integer distances and masses over 1024, 1024 K is an integer, as are basic solutions of the program."""
     random = np.random.default_rng(seed)
-    p, q = counted(random, 64), counted(random, 64)
+    p, q = random_distribution(random, 64), random_distribution(random, 64)
     found = kantorovich(p, q, city(8))
     exact = Fraction(round(found.value * PARTS), PARTS)
     assert Fraction(found.lower) < exact < Fraction(found.upper)
@@ -51,7 +51,7 @@ def test_bounds_enclose_the_exact_distance_on_a_line(seed):
     """Exact: whole coordinates, masses over 1024, and the closed form in fractions."""
     random = np.random.default_rng(seed)
     line = random.permutation(300)[:50]
-    p, q = counted(random, 50), counted(random, 50)
+    p, q = random_distribution(random, 50), random_distribution(random, 50)
     order = np.argsort(line)
     passing, exact = Fraction(0), Fraction(0)
     for left, right in pairwise(order):
@@ -67,7 +67,7 @@ def test_bounds_enclose_the_exact_distance_on_a_line(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_certificate_holds_whatever_it_is_given(places, seed):
     random = np.random.default_rng(seed)
-    p, q = counted(random, 64), counted(random, 64)
+    p, q = random_distribution(random, 64), random_distribution(random, 64)
     ground, moved = Ground.of(places), excess(p - q)
     best = kantorovich(p, q, places)
     count = len(moved.targets)
@@ -118,7 +118,7 @@ def test_in_order_serves_first_come_first_served():
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_tree_solves_any_transport_program(seed):
-    """Costs that are no metric, all columns at once, and rows without mass; against SciPy."""
+    """Any costs, not those of a metric, all columns at once, rows without mass; against SciPy."""
     random = np.random.default_rng(seed)
     rows, columns = random.integers(1, 15, 2)
     supply, demand = random.integers(0, 5, rows).astype(float), random.integers(0, 5, columns).astype(float)

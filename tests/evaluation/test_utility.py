@@ -31,7 +31,7 @@ TABLE = RANDOM.random((5, 3))
 MAKERS = {"optimal": solve, **baselines.BASELINES}
 
 
-def scattered(loss, reports=None):
+def scattered_problem(loss, reports=None):
     """Five places under a skewed prior."""
     domain = Domain.points_at(PLACES, unit="km")
     metric = Euclidean(epsilon=0.7, unit="km")
@@ -60,7 +60,7 @@ def square(a, b):
 )
 @pytest.mark.parametrize("apart", [False, True])
 def test_expected_loss_by_its_definition(name, function, apart):
-    problem = scattered(LOSSES[name], Domain.points_at(APART, unit="km") if apart else None)
+    problem = scattered_problem(LOSSES[name], Domain.points_at(APART, unit="km") if apart else None)
     mechanism = baselines.exponential(problem)
     table = probabilities(mechanism).values
     places = APART if apart else PLACES
@@ -75,14 +75,14 @@ def test_expected_loss_by_its_definition(name, function, apart):
 
 
 def test_a_loss_table_is_stored_and_read_back():
-    mechanism = baselines.exponential(scattered(TableLoss(values=TABLE), Domain.points_at(APART, unit="km")))
+    mechanism = baselines.exponential(scattered_problem(TableLoss(values=TABLE), Domain.points_at(APART, unit="km")))
     assert mechanism["loss_table"].values.tolist() == TABLE.tolist()
     direct = (np.arange(1, 6)[:, None] / 15 * TABLE * probabilities(mechanism).values).sum()
     assert mechanism_loss(mechanism) == pytest.approx(direct, rel=FLOAT)
 
 
 def test_an_unknown_loss_is_refused():
-    mechanism = baselines.exponential(scattered(LOSSES["squared"])).assign_attrs(loss="regret")
+    mechanism = baselines.exponential(scattered_problem(LOSSES["squared"])).assign_attrs(loss="regret")
     with pytest.raises(VerificationError, match="unknown loss") as caught:
         mechanism_loss(mechanism)
     assert caught.value.field == "loss"
@@ -105,7 +105,8 @@ def test_remapping_keeps_certificate_and_loss(name, seed):
     assert remapped_loss(mechanism) == pytest.approx(remapped.attrs["expected_loss"], rel=FLOAT)
     assert remapped.attrs["ratio"] <= mechanism.attrs["ratio"] * (1 + FLOAT)
     checked = verify(remapped)
-    assert (checked.certified, checked.reasons) == (True, [])
+    assert checked.certified
+    assert checked.reasons == []
     assert "lower_bound" not in remapped.attrs
     assert bayes_remap(remapped)["mass"].equals(remapped["mass"])
 

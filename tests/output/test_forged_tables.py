@@ -46,7 +46,7 @@ def judged(tmp_path, capsys):
 
     def judge(forged, suffix):
         path = tmp_path / f"t.{suffix}"
-        path = forged.written(path) if isinstance(forged, Forgery) else split_text(forged, path)
+        path = forged.write(path) if isinstance(forged, Forgery) else split_text(forged, path)
         code = verify_table.main([str(path)])
         printed = capsys.readouterr().out
         assert printed.count("\nproved:") == (code == 0)
@@ -62,8 +62,8 @@ def test_put_together_unchanged_the_parts_are_the_file(tmp_path, parts, judged, 
     path = md.export(
         exportable("park" if name == "degrees" else name), tmp_path / f"t.{suffix}", degrees=name == "degrees"
     )
-    whole = parts(name).written(tmp_path / f"whole.{suffix}")
-    agreed = parts(name).agree().written(tmp_path / f"agreed.{suffix}")
+    whole = parts(name).write(tmp_path / f"whole.{suffix}")
+    agreed = parts(name).agree().write(tmp_path / f"agreed.{suffix}")
     assert joined_text(whole) == joined_text(agreed) == joined_text(path)
     assert holds(parts(name))
     assert verify_table.faults_of(verify_table.read(path)) == []
@@ -74,7 +74,7 @@ def edge(text):
     """A forgery of the first edge, whose tail, head and length in quotes {text} may name."""
 
     def forge(f):
-        u, v, length = f.listed()[0]
+        u, v, length = f.edge_list()[0]
         f.edges[0] = text.replace("TAIL", str(u)).replace("HEAD", str(v)).replace("LENGTH", json.dumps(length))
         with contextlib.suppress(ValueError, TypeError, OverflowError):
             f.agree()
@@ -91,14 +91,14 @@ def as_ends(text):
 
 
 def again(f):
-    u, v, length = f.listed()[0]
+    u, v, length = f.edge_list()[0]
     f.edges.append(json.dumps([v, u, length]))
     f.agree()
 
 
 def every_edge(change):
     def forge(f):
-        f.edges = [json.dumps([u, v, change(float.fromhex(length)).hex()]) for u, v, length in f.listed()]
+        f.edges = [json.dumps([u, v, change(float.fromhex(length)).hex()]) for u, v, length in f.edge_list()]
         f.agree()
 
     return forge
@@ -108,7 +108,7 @@ def without(*pairs):
     """A forgery that lists fewer edges, and says so."""
 
     def forge(f):
-        f.edges = [text for text, (u, v, _) in zip(f.edges, f.listed(), strict=True) if (u, v) not in pairs]
+        f.edges = [text for text, (u, v, _) in zip(f.edges, f.edge_list(), strict=True) if (u, v) not in pairs]
         f.agree()
 
     return forge
@@ -355,7 +355,7 @@ def any_claim(rng, f):
 
 def any_length(rng, f):
     at = rng.randrange(len(f.edges))
-    u, v, length = f.listed()[at]
+    u, v, length = f.edge_list()[at]
     longer = abs(float.fromhex(length) * (1 + rng.choice([-1, 1]) * 10 ** rng.uniform(-17, 1)))
     f.edges[at] = json.dumps([u, v, longer.hex()])
 
@@ -363,7 +363,7 @@ def any_length(rng, f):
 def any_edge(rng, f):
     """An edge dropped, turned round, listed again or led elsewhere."""
     at = rng.randrange(len(f.edges))
-    u, v, length = f.listed()[at]
+    u, v, length = f.edge_list()[at]
     other = rng.randrange(len(f.secrets) + 1)
     f.edges[at : at + 1] = rng.choice([[], [[v, u, length]], [[u, v, length]] * 2, [[u, other, length]]])
     f.edges = [text if isinstance(text, str) else json.dumps(text) for text in f.edges]
@@ -428,7 +428,7 @@ def test_whatever_is_proved_of_many_edited_tables_is_true(parts, judged, suffix)
 def test_bytes_that_were_edited_end_in_an_answer(tmp_path, parts, judged, suffix):
     rng, codes = random.Random(4), []
     for _ in range(200):  # a tenth of all seeds leave out a code in 40
-        data = bytearray(joined_text(parts("plane").written(tmp_path / f"p.{suffix}")).encode())
+        data = bytearray(joined_text(parts("plane").write(tmp_path / f"p.{suffix}")).encode())
         for _ in range(rng.choice([1, 1, 3])):
             at, length = rng.randrange(len(data) - 80), rng.choice([0, 1, 1, 30])
             data[at : at + length] = rng.choice([b"", rng.randbytes(rng.choice([1, 4])), data[-200:-100]])

@@ -35,7 +35,7 @@ def with_lengths(folder, *lengths):
         edges=[f'[{u}, {u + 1}, "{length.hex()}"]' for u, length in enumerate(lengths)],
         masses=[[str(ROW_SUM)]] * 3,
     )
-    return str(forged.agree().written(folder / "t.json"))
+    return str(forged.agree().write(folder / "t.json"))
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_file_texts_cannot_control_the_terminal(tmp_path, capsys):
     for suffix in ("csv", "json"):
         forged = Forgery.of(md.export(exportable("line"), tmp_path / "g.csv", overwrite=True))
         forged.said["program"] = json.dumps(wild + "\nproved:   all of it")
-        assert verify_table.main([str(forged.written(tmp_path / f"t.{suffix}"))]) == 0
+        assert verify_table.main([str(forged.write(tmp_path / f"t.{suffix}"))]) == 0
         lines = capsys.readouterr().out.split("\n")
         assert all(line.isprintable() for line in lines)
         assert [line[:7] for line in lines].count("proved:") == 1
@@ -67,7 +67,7 @@ def test_file_texts_cannot_control_the_terminal(tmp_path, capsys):
 def test_any_terminal_will_do(tmp_path, encoding):
     forged = Forgery.of(md.export(exportable("line"), tmp_path / "g.csv"))
     forged.said["program"] = json.dumps("caf\u00e9 \u4e2d \ud800")
-    path = forged.written(tmp_path / "t\u00e9\u4e2d.json")
+    path = forged.write(tmp_path / "t\u00e9\u4e2d.json")
     done = command([str(path)], env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"})
     assert (done.returncode, done.stderr) == (0, b"")
     assert "\nproved:" in done.stdout.decode(encoding).replace("\r", "")

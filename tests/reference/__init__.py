@@ -1,8 +1,8 @@
-"""A second verifier, in plain Python: is a small file true to the claim and the figures that are printed of it?
+"""A second verifier, in plain Python: are the claim and the printed figures of a small file true?
 
-It shares no code with the package and no arithmetic with NumPy: integers, fractions and integer square roots, the
-statements of the docstrings taken up again. It puts the claim together from metric and domain as a
-mathematician would, compares the printed sentence with it word by word, and asks nothing of how the file came about.
+It shares no code with the package and no arithmetic with NumPy: it uses integers, fractions and integer square roots,
+following the statements of the docstrings. It derives the claim from metric and domain, and compares the printed
+sentence with it word by word. It uses nothing of how the file was made.
 
 A file is a dictionary {"attrs": {name: value}, "variables": {name: {"dims": [...], "dtype": "uint64", "values": nested
 lists, "attrs": {...}}}}; the printed statement is the fields of a `Verification` as a dictionary.

@@ -1,8 +1,8 @@
 """A black-box auditor: how large an epsilon do draws of two secrets refute?
 
-It knows nothing of a mechanism but reports. Half of the draws choose an event, the other half test it: with counts k of
-n draws of one secret in the event and l of n of the other, Chernoff's bound (1952) gives p with P(X >= k) <= doubt / 2
-for chances below p, and q likewise above; then ln(p / q) / d is below the true epsilon but for a chance of `doubt`.
+It uses only reports of a mechanism. Half of the draws choose an event, the other half test it. Let k of n draws of one
+secret be in the event, and l of n draws of the other. Chernoff's bound (1952) gives p with P(X >= k) <= doubt / 2 for
+chances below p, and q likewise above. Then ln(p / q) / d is below the true epsilon, except with probability `doubt`.
 Standard library only.
 """
 

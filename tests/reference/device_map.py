@@ -29,18 +29,19 @@ class Reader:
         body = zlib.decompress(content[16 + size : -32])
         count = self.rows * self.columns
         assert len(body) == 5 * count
-        self.level = self._summed(body[:count], body[count : 2 * count])
+        self.level = self._decode_differences(body[:count], body[count : 2 * count])
         self.potential = [
-            p - 65536 * (p > 32767) for p in self._summed(body[2 * count : 3 * count], body[3 * count : 4 * count])
+            p - 65536 * (p > 32767)
+            for p in self._decode_differences(body[2 * count : 3 * count], body[3 * count : 4 * count])
         ]
-        self.weight = [MANTISSA[b % 16] << b // 16 for b in self._summed(body[4 * count :])]
+        self.weight = [MANTISSA[b % 16] << b // 16 for b in self._decode_differences(body[4 * count :])]
         step = exponential(Fraction(told["step"], 2**48))
         assert int(told["ratio"]) <= 2 ** told["shift"] * step
         self.kernel = [1 << 58]
         for _ in range(told["cap"]):
             self.kernel.append(-((-self.kernel[-1] << told["shift"]) // int(told["ratio"])))
 
-    def _summed(self, low, high=None):
+    def _decode_differences(self, low, high=None):
         wrap, found = (256 if high is None else 65536), []
         for p in range(self.rows * self.columns):
             left = found[p - 1] if p % self.columns else 0
@@ -161,7 +162,7 @@ class Reader:
         i, j = (min(max(at - self.frame, 0), n - 1) for at, n in zip(divmod(p, self.columns), self.cells, strict=True))
         return i * self.cells[1] + j
 
-    def covered(self, secret, k, sums):
+    def is_covered(self, secret, k, sums):
         """True if the edge along k between two secrets keeps the claim: sums, S by secret."""
         p, (_, other) = self.secret(secret), self.ends(secret, k)
         spare = Fraction(self.length(p, k) - self.units(p, k) * self.header["step"], 2**48)

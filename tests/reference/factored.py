@@ -1,8 +1,11 @@
-"""A factored mechanism built up to its probabilities, from the statement and nothing else.
+"""The probabilities of a factored mechanism, from the statement alone.
 
-Columns k carry weights W(k), q(u, v) is the shortest path of whole edge lengths, capped at F, q_k(u) the least of F and
-f + q(u, v) over the generators (v, f) of k; a file without generators has a column of offset 0 for every place. E(0) =
-2^58 and E(t + 1) = ceil(E(t) / r) with r = R 2^-s <= e^step. Then P(k|u) = E(q_k(u)) W(k) / S(u), S(u) their sum.
+    q(u, v) = the shortest path of integer edge lengths, capped at F
+    q_k(u) = min of F and of f + q(u, v) over the generators (v, f) of column k
+    E(0) = 2^58, E(t + 1) = ceil(E(t) / r) with r = R 2^-s <= e^step
+    P(k|u) = E(q_k(u)) W(k) / S(u), W(k) the weight of column k, S(u) the sum over k
+
+A file without generators has one column of offset 0 per place.
 """
 
 from __future__ import annotations
@@ -29,8 +32,9 @@ ROUNDED_DOWN = 1e-5  # relative; lengths that the file does not list are rounded
 
 @dataclass(frozen=True)
 class Parts:
-    """The contents of a file, place by place: weights and reports of the columns, their generators (place, offset), the
-    place of every secret, the cap, neighbours (place, units) of every place, the stored sums, the nats of one unit.
+    """The contents of a file: per column its weight, report and generators (place, offset); the place of every secret.
+
+    Then the cap, the neighbours (place, units) of every place, the stored sums, and the nats of one unit.
     """
 
     weight: list[int]

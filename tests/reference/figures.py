@@ -114,8 +114,9 @@ def total(file: File, cost: Table) -> Fraction:
 
 
 def claimed_loss(file: File, prior: Sequence[Fraction], loss: Table) -> Fraction:
-    """The expected loss of a claim about positions: to the true position for squared distances, and for distances to
-    centres of square cells; for others from the centres of the cells.
+    """The expected loss of a claim about positions.
+
+    It is to the true position for squared distances, and for distances to centres of square cells; else from centres.
     """
     name, grid = file.attribute("loss", str), file.json_attribute("domain")
     reports, secrets = file.points("report"), file.points("secret")
@@ -140,8 +141,9 @@ def claimed_loss(file: File, prior: Sequence[Fraction], loss: Table) -> Fraction
 
 @lru_cache(maxsize=4096)
 def _mean_distance(gap: tuple[int, int], step: tuple[int, int]) -> float:
-    """The mean over a cell of side 1 of the weight of a step times the distance to a report `gap` cells away: by
-    Gauss-Legendre rules of four nodes on squares, halved ever more often towards the report.
+    """The mean over a cell of side 1 of the weight of a step times the distance to a report `gap` cells away.
+
+    By Gauss-Legendre rules of four nodes on squares, which are halved towards the report.
     """
     nodes = (0.3399810435848563, 0.6521451548625461), (0.8611363115940526, 0.3478548451374538)
     rule = [(sign * x, w) for x, w in nodes for sign in (-1, 1)]
@@ -234,8 +236,9 @@ def independent_bound(file: File, prior: Sequence[Fraction], loss: Table, length
 
 @lru_cache(maxsize=256)
 def _rays(size: int, edges: tuple[tuple[int, int, float], ...]) -> list[tuple[float, ...]] | None:
-    """The extreme rays of g >= 0, g(u) <= e^{d} g(v) both ways: on each the edges that hold with equality join all
-    places, so that a spanning tree and a direction for each of its edges give it.
+    """The extreme rays of g >= 0, g(u) <= e^{d} g(v) both ways.
+
+    The tight edges of a ray join all places, so a spanning tree with a direction for each edge gives the ray.
     """
     if size > LARGEST_CONE and len(edges) > size:
         return None

@@ -161,10 +161,10 @@ def _steps(axes: int, stencil: int) -> Iterator[Cell]:
 
 
 def _clear(start: Cell, step: Cell, cells: dict[Cell, int]) -> bool:
-    """True if the segment from the centre of a cell to that of another keeps to the cells that there are.
+    """True if the segment from the centre of a cell to that of another stays in existing cells.
 
-    It leaves cells where it is half-way between two centres on some axis; where that happens on several axes at once
-    it passes through an edge or a corner, and some order of single moves must lead through cells.
+    It leaves a cell half-way between two centres on some axis. If that happens on several axes at once, it passes
+    through an edge or a corner. Then some order of single moves must lead through existing cells.
     """
     crossings: dict[Fraction, list[Cell]] = {}
     for axis, length in enumerate(step):

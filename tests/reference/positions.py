@@ -1,9 +1,11 @@
 """True if a claim about positions is true: sentence, rows, levels, and gradients by blossoms, in fractions.
 
-A quadratic in s has one symmetric form f[s, t] that is affine in both with f[s, s] = f(s), and its Bernstein
-coefficients on [a, b] are f[a, a], f[a, b], f[b, b]. The weights of the spline have the forms (1/2 - s)(1/2 - t) / 2,
-3/4 - s t and (1/2 + s)(1/2 + t) / 2, their derivatives the means of s - 1/2, -2 s, s + 1/2 at both. A product q e with
-an affine e has (q[s, t] e(u) + q[s, u] e(t) + q[t, u] e(s)) / 3.
+A quadratic in s has one symmetric form f[s, t] that is affine in both with f[s, s] = f(s). Its Bernstein coefficients
+on [a, b] are f[a, a], f[a, b], f[b, b]. A product q e with an affine e has the form below.
+
+    weights of the spline: (1/2 - s)(1/2 - t) / 2, 3/4 - s t, (1/2 + s)(1/2 + t) / 2
+    their derivatives: the means of s - 1/2, -2 s, s + 1/2 at s and t
+    product: (q[s, t] e(u) + q[s, u] e(t) + q[t, u] e(s)) / 3
 """
 
 from __future__ import annotations
@@ -181,8 +183,9 @@ def _coefficients_bounded(
 
 @cache
 def _coefficients(first: tuple[Fraction, ...], second: tuple[Fraction, ...], flat: bool) -> list[Any]:
-    """Of every coefficient on a rectangle, times one integer: the weights of nine masses in the derivatives, and, for
-    each corner of the cell, to the product with its level; of degree 2 where the level is `flat`, else 3.
+    """For every coefficient on a rectangle, times one integer: the weights of nine masses in the derivatives.
+
+    Also, for each corner of the cell, in the product with its level. The degree is 2 if the level is `flat`, else 3.
     """
     if flat:
         parts = [([(v, 0)], [(w, 0)]) for v in _degree_2(first) for w in _degree_2(second)]

@@ -30,7 +30,7 @@ DEFAULT = (  # one case of every kind
 
 
 @pytest.fixture(autouse=True)
-def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+def register_dictionary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(md.extend.SOLVERS, "dictionary", ENTRY)
 
 

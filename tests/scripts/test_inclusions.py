@@ -17,8 +17,9 @@ from mechdesign.surveys import frequency_estimation as forms
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
 def test_unary_encoding_has_the_variance_that_its_paper_prints(epsilon):
-    """4 e^eps / (e^eps - 1)^2 for a frequency that tends to 0: half of what the difference of two rare ones has, whose
-    bits are independent.
+    """4 e^eps / (e^eps - 1)^2 for a frequency that tends to 0.
+
+    That is half of the variance of the difference of two rare frequencies, whose bits are independent.
     """
     problem = euclidean_grid(4, epsilon)
     rare = 1e-9
@@ -52,7 +53,7 @@ INCLUDED = {
 
 @pytest.mark.parametrize("name", INCLUDED)
 def test_inclusions_are_those_of_the_table(name):
-    """Counted over all reports; and their error is at least the asymptotic one of the table."""
+    """Inclusions counted over all reports agree; their error is at least the asymptotic one of the table."""
     problem = euclidean_grid((2, 3), 0.8, seed=3)
     make, table_of, sets = INCLUDED[name]
     found, table, reports = make(problem), table_of(problem), sets()

@@ -25,7 +25,7 @@ def ramp(a, x, epsilon):
     return np.maximum(-u, 0) + fade / 2, square
 
 
-def simulated(x, epsilon, width, draws, seed):
+def simulate_errors(x, epsilon, width, draws, seed):
     """The aggregate errors (draws,) of the mean rule after noise, relative to the rule at x."""
     rng = np.random.default_rng(seed)
     noisy = x + rng.laplace(scale=1 / epsilon, size=(draws, len(x)))
@@ -54,7 +54,7 @@ def test_narrow_bands_are_the_hard_rule():
 
 @SETTINGS
 def test_bias_and_mse_agree_with_simulation(epsilon, width):
-    errors = simulated(SECRETS, epsilon, width, 200_000, seed=5)
+    errors = simulate_errors(SECRETS, epsilon, width, 200_000, seed=5)
     for found, sample in [
         (input_perturbation.bias(SECRETS, THRESHOLD, epsilon, width=width), errors),
         (input_perturbation.mse(SECRETS, THRESHOLD, epsilon, width=width), errors**2),

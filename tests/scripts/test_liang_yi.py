@@ -25,7 +25,7 @@ CASES = {  # query, secrets, epsilon, span
 }
 
 
-def moved(x, epsilon, rng):
+def add_noise(x, epsilon, rng):
     """Secrets (DRAWN, n) or (DRAWN, n, 2) with Laplace noise, in the plane by a radius and an angle."""
     if x.ndim == 1:
         return x + rng.laplace(scale=1 / epsilon, size=(DRAWN, len(x)))
@@ -33,8 +33,8 @@ def moved(x, epsilon, rng):
     return x + radius[..., None] * np.stack([np.cos(angle), np.sin(angle)], axis=-1)
 
 
-def sent(case, method, rng):
-    """What users send, (DRAWN, n), by the definition of the method."""
+def draw_answers(case, method, rng):
+    """The answers that users send, (DRAWN, n), by the definition of the method."""
     query, x, epsilon, span = CASES[case]
     f, size = query.values(x), (DRAWN, len(x))
     if method.startswith("smooth"):
@@ -46,7 +46,7 @@ def sent(case, method, rng):
     if method == "noisy_distance":
         away = np.hypot(*(x - [1.0, -0.5]).T) + rng.laplace(scale=1 / epsilon, size=size)
         return np.exp(-((away / 1.5) ** 2) / 2)
-    noisy = moved(x, epsilon, rng)
+    noisy = add_noise(x, epsilon, rng)
     if case == "two way":
         return (noisy > [100_000, 150_000]).all(axis=-1).astype(float)
     return query.values(noisy.reshape(-1, *x.shape[1:])).reshape(size)
@@ -62,7 +62,7 @@ def test_errors_are_those_of_drawn_users(case, method):
     """T_3 has no fourth moment, so that its squares have no standard error: its law is tested with the laws."""
     query, x, epsilon, span = CASES[case]
     variance, bias = liang_yi.user_errors(query, x, epsilon, span)[method]
-    error = sent(case, method, np.random.default_rng(1)) - query.values(x)
+    error = draw_answers(case, method, np.random.default_rng(1)) - query.values(x)
     mean = error.mean(axis=1)
     assert abs(mean.mean() - bias.mean()) < SIGMAS * math.sqrt(variance.mean() / len(x) / DRAWN)
     square = mean**2

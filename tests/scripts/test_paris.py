@@ -1,4 +1,4 @@
-"""The Paris problem: its data, the comparison at one expected distance, and what scripts/paris.py makes of it."""
+"""The Paris problem: its data, the comparison at one expected distance, and scripts/paris.py."""
 
 from __future__ import annotations
 
@@ -86,7 +86,8 @@ def test_a_matched_comparison_is_printed_and_written(tmp_path: Path, run: Any) -
     code, out, err = run("compare", "paris", *words)
     with (tmp_path / "rows.csv").open(newline="") as stream:
         written = list(csv.DictReader(stream))
-    assert (code, [row["mechanism"] for row in written]) == (0, NAMES)
+    assert code == 0
+    assert [row["mechanism"] for row in written] == NAMES
     for row in written:
         effective = float(row["effective_epsilon"])
         shown = [float(word) for line in out.splitlines() for word in line.split() if re.fullmatch(r"0\.\d+", word)]

@@ -1,4 +1,4 @@
-"""Scripts run from any folder, and what is installed needs none of them."""
+"""Scripts run from any folder, and installed files need none of them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from conftest import ROOT
 SCRIPTS = sorted(path for path in (ROOT / "scripts").glob("*.py") if "ArgumentParser" in path.read_text())
 
 
-def imported(path: Path) -> set[str]:
-    """The first names of all modules that a file imports: a line imports one."""
+def imports_of(path: Path) -> set[str]:
+    """The top-level names of the modules that a file imports, one per line."""
     return set(re.findall(r"^\s*(?:from|import)\s+(\w+)", path.read_text(encoding="utf-8"), re.M))
 
 
@@ -24,7 +24,7 @@ def test_installed_files_import_no_scripts(folder: str) -> None:
     files = sorted((ROOT / folder).rglob("*.py"))
     assert len(files) > 5
     for file in files:
-        assert not imported(file) & beside, file
+        assert not imports_of(file) & beside, file
 
 
 def test_there_are_scripts() -> None:

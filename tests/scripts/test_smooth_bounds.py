@@ -37,14 +37,14 @@ def test_level_sets_are_a_bound_and_close_on_random_fields(growth):
         gamma = float(np.exp(rng.uniform(-4, 1.5)))
         lipschitz = random_field(rng, domain)
 
-        def grown(d, gamma=gamma):
+        def growth_at(d, gamma=gamma):
             return GROWTHS[growth](gamma * d)
 
-        expected = (lipschitz / grown(distance)).max(axis=1)
-        found = level_set_bound(domain, lipschitz, grown)
+        expected = (lipschitz / growth_at(distance)).max(axis=1)
+        found = level_set_bound(domain, lipschitz, growth_at)
         assert (expected <= found).all()
         assert ((1 + SLACK) * MARGIN**2 * expected >= found).all()
-        assert (found[:, None] <= grown(distance) * found * (1 + ROUNDED)).all()
+        assert (found[:, None] <= growth_at(distance) * found * (1 + ROUNDED)).all()
 
 
 def test_smallest_bound_is_optimum_of_its_program():

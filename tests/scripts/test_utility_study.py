@@ -30,7 +30,7 @@ def two_mechanisms(**given):
     }
 
 
-def simulated(*, repetitions=3, workers=1, mechanisms=None, **given):
+def simulate(*, repetitions=3, workers=1, mechanisms=None, **given):
     study = Study(**{"mechanisms": mechanisms or two_mechanisms(), "counts": COUNTS, "sizes": [4, 23]} | given)
     return utility_study(study, repetitions=repetitions, workers=workers)
 
@@ -56,7 +56,7 @@ def test_loss_of_plain_reports_sums_over_all_pairs(repetitions):
 
 def test_bands_are_students_intervals_and_quantiles():
     """Second route: the figures of one line of the study by NumPy's and SciPy's own functions."""
-    study = simulated(repetitions=7, estimators=ESTIMATORS)
+    study = simulate(repetitions=7, estimators=ESTIMATORS)
     summary = bands(study)
     line = study["kantorovich"].sel(mechanism="randomized_response", estimator="stopped", size=23).values
     own = summary.sel(mechanism="randomized_response", estimator="stopped", size=23)
@@ -69,23 +69,23 @@ def test_bands_are_students_intervals_and_quantiles():
 
 
 def test_a_single_repetition_has_no_interval():
-    summary = bands(simulated(repetitions=1))
+    summary = bands(simulate(repetitions=1))
     assert np.isnan(summary["mean_low"]).all()
     assert (summary["low"] == summary["mean"]).all()
 
 
 @pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.exhaustive)])
 def test_figures_do_not_depend_on_process_count(workers):
-    alone, again = simulated(seed=5), simulated(seed=5, workers=workers)
+    alone, again = simulate(seed=5), simulate(seed=5, workers=workers)
     assert alone["kantorovich"].values.tolist() == again["kantorovich"].values.tolist()
-    assert alone["kantorovich"].values.tolist() != simulated(seed=6)["kantorovich"].values.tolist()
+    assert alone["kantorovich"].values.tolist() != simulate(seed=6)["kantorovich"].values.tolist()
 
 
 def test_datasets_are_nested_and_the_last_is_the_whole():
     """Sizes do not disturb each other, nor do mechanisms: adding one changes no figure of another."""
-    few = simulated(sizes=[23], estimators=["empirical"])
-    many = simulated(sizes=[1, 4, 22, 23], estimators=["empirical", "maximum_likelihood"])
-    alone = simulated(
+    few = simulate(sizes=[23], estimators=["empirical"])
+    many = simulate(sizes=[1, 4, 22, 23], estimators=["empirical", "maximum_likelihood"])
+    alone = simulate(
         mechanisms={"geometric_normalised": two_mechanisms()["geometric_normalised"]}, estimators=["empirical"]
     )
     own = many["kantorovich"].sel(estimator="empirical")
@@ -98,19 +98,19 @@ def test_datasets_are_nested_and_the_last_is_the_whole():
 
 def test_mechanisms_draw_independently():
     own = two_mechanisms()["geometric_normalised"]
-    distances = simulated(mechanisms={"one": own, "other": own}, estimators=["empirical"])["kantorovich"]
+    distances = simulate(mechanisms={"one": own, "other": own}, estimators=["empirical"])["kantorovich"]
     assert (distances.sel(mechanism="one") != distances.sel(mechanism="other")).any()
 
 
 def test_one_report_of_one_secret_is_as_far_as_it_lies():
-    distances = simulated(sizes=[1], estimators=["empirical"], repetitions=9)["kantorovich"].values
+    distances = simulate(sizes=[1], estimators=["empirical"], repetitions=9)["kantorovich"].values
     possible = on_grid().domain.euclidean_to(on_grid().domain)
     assert np.isclose(distances.ravel()[:, None], possible.ravel()[None], rtol=REORDERED, atol=1e-9).any(axis=1).all()
 
 
 def test_a_mechanism_that_tells_the_truth_costs_nothing():
     truthful = {"randomized_response": baselines.randomized_response(on_grid(), 35.0)}
-    distances = simulated(mechanisms=truthful, estimators=ESTIMATORS)["kantorovich"].values
+    distances = simulate(mechanisms=truthful, estimators=ESTIMATORS)["kantorovich"].values
     assert distances.max() < 1e-6
 
 
@@ -160,5 +160,5 @@ def test_studies_that_make_no_sense_are_refused(given, field):
 @pytest.mark.parametrize("field", ["repetitions", "workers"])
 def test_numbers_of_repetitions_and_workers_are_positive(field):
     with pytest.raises(InputError) as caught:
-        simulated(**{field: 0})
+        simulate(**{field: 0})
     assert caught.value.field == field
