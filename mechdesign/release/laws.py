@@ -491,7 +491,7 @@ def _check_gamma(gamma: float) -> float:
 
 
 def _beyond_budget(gamma: float, limit: float) -> InputError:
-    remedy = f"use a gamma below {limit:.6g} per unit, or a larger eps"
+    remedy = f"use a gamma below {limit:.6g} per unit, or a larger epsilon"
     return InputError("leaves no budget for the noise", field="gamma", value=gamma, remedy=remedy)
 
 

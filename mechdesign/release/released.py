@@ -138,7 +138,7 @@ def release_mechanism(
     True
     """
     if problem.reports.dimension != 1:
-        raise UnsuitableError("are not output values: make the problem with release_problem", field="reports")
+        raise UnsuitableError("must be output values: make the problem with release_problem", field="reports")
     level = level_or_default(problem, epsilon)
     eta = law.eta(level, gamma, tight)
     true = check_values(values, problem.domain.size)

@@ -85,7 +85,7 @@ def least_smooth_bound(
     metric : Metric
         Its distances in nats are d; without one d is Euclidean, in the unit of the domain.
     for_cells, lipschitz_slope : bool, float
-        True if L holds for cells, at the centre with at most this change, in out per unit^2.
+        True if L holds for all of each cell; a bound of its slope if L is that of the centre, in out per unit^2.
 
     Returns
     -------
@@ -99,17 +99,17 @@ def least_smooth_bound(
     array([1.      , 0.367879, 0.135335])
     """
     if (lipschitz is None) == (values is None):
-        raise InputError("give either lipschitz or values", field="lipschitz")
+        raise InputError("pass either lipschitz or values", field="lipschitz")
     named = Growth(name=growth, gamma=check_positive(gamma, "gamma"))
     limit = check_positive(horizon, "horizon", infinite=True)
     if values is None and limit < math.inf:
-        raise InputError("belongs to values: give the lipschitz of that horizon", field="horizon", value=limit)
+        raise InputError("requires values: pass the lipschitz constants for that horizon", field="horizon", value=limit)
     if not for_cells and lipschitz_slope != 0:
-        raise InputError("belongs to for_cells", field="lipschitz_slope", value=lipschitz_slope)
+        raise InputError("requires for_cells", field="lipschitz_slope", value=lipschitz_slope)
     if for_cells:
         return _over_cells(domain, lipschitz, lipschitz_slope, named, metric)
     if metric is None and domain.kind == "nodes":
-        raise InputError("nodes have no coordinates: give a metric", field="metric")
+        raise InputError("is required: nodes have no coordinates", field="metric")
     if values is not None:
         local = _chords(domain, _per_place(domain, values, "values"), metric, limit)
     else:
@@ -176,7 +176,7 @@ def _over_cells(
     domain: Domain, lipschitz: ArrayLike | None, slope: float, growth: Growth, metric: Metric | None
 ) -> SmoothBound:
     if lipschitz is None or metric is not None:
-        raise InputError("needs lipschitz over all of every cell, and Euclidean distances", field="for_cells")
+        raise InputError("requires lipschitz constants of cells, and no metric", field="for_cells")
     bound = cell_smooth_bound(
         domain, domain.points, lipschitz=lipschitz, gamma=growth.gamma, growth=growth.name, lipschitz_slope=slope
     )

@@ -82,7 +82,7 @@ class Paid(Content):
         # Longer numbers are not written, because `fraction` refuses to read them again.
         parts = (part for amount in (self.limit, self.spent) for part in amount.as_integer_ratio())
         if max(parts) >= 10**DIGITS:
-            raise InputError("sum of too many digits", field="budget", remedy="pay in integers or doubles")
+            raise InputError("sum has too many digits", field="budget", remedy="pay in integers or doubles")
         amounts = {"limit": str(self.limit), "spent": str(self.spent)}
         return {**amounts, "spends": self.spends, "unit": self.unit, "remembered": dict(self.remembered)}
 

@@ -72,11 +72,12 @@ class SessionDesign(FrozenRecord):
         # A sampler verifies its table; all of them must be for one metric at scale 1, or their charges do not add up.
         samplers = tuple(Sampler(mechanism=table) for table in tables)
         if len(samplers) < self.rule.tables():
-            raise InputError(f"the rule names {self.rule.tables()} of them", field="tables", value=len(samplers))
+            problem = f"must be at least {self.rule.tables()}, because the rule names so many"
+            raise InputError(problem, field="tables", value=len(samplers))
         for number, sampler in enumerate(samplers):
             name = f"number {number}, {sampler.mechanism.attrs.get('problem')}"
             if sampler.certificate.unit_id != samplers[0].certificate.unit_id:
-                raise InputError("does not have the places and the metric of the first", field="tables", value=name)
+                raise InputError("has other places or another metric than the first", field="tables", value=name)
             if sampler.certificate.positions is not None:
                 raise InputError(
                     "draws for positions: its rows alone do not satisfy its claim",

@@ -191,7 +191,7 @@ def _table(folder: Path, name: str, sha256: object) -> xr.Dataset:
         raise _damage_error("must be the name of a file in the folder of the design", ascii(name))
     table = load(folder / name)
     if table.attrs["sha256"] != sha256:
-        raise _damage_error("is not the table that the design was made with", name)
+        raise _damage_error("is not the table of the design", name)
     return table
 
 

@@ -152,7 +152,7 @@ class RandomWalk(Movement):
             tail, head = edges.tail, edges.head
         else:
             raise UnsuitableError(
-                "a walk needs a grid, or a metric with few edges",
+                "RandomWalk requires a grid, or a metric with few edges",
                 field="movement",
                 value=domain.kind,
                 remedy="give the model: md.sessions.Transitions(matrix)",

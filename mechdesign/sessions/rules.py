@@ -89,7 +89,7 @@ class Rule(FrozenRecord, ABC):
         )
         # Values that were converted, such as true for 1, would pass unnoticed otherwise.
         if rule.describe() != description:
-            raise InputError("is not in the form that a rule describes itself", field="rule", value=cls.kind)
+            raise InputError("is not a description that describe() makes", field="rule", value=cls.kind)
         return rule
 
 
@@ -173,7 +173,7 @@ class Clock(_Numbered):
         """The index of the hour by tick of the day. Refuses two hours in one tick."""
         indices = {int(hour * ticks / _HOURS): k for k, hour in enumerate(self.hours)}
         if len(indices) < len(self.hours):
-            raise InputError(f"two fall into one of {ticks} ticks", field="hours", value=list(self.hours))
+            raise InputError(f"must lie in different ticks, of {ticks} a day", field="hours", value=list(self.hours))
         return indices
 
 

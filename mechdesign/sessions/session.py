@@ -39,16 +39,12 @@ class Release(FrozenRecord):
     drawn, report : bool, int or None
         True if a report was drawn; its number.
     charge, remaining : Fraction
-        Paid at this tick, and remaining in the window that ends with it, exact multiples of the metric.
+        Cost of this tick, and remaining amount of the window that ends with it, exact multiples of the metric.
 
     Examples
     --------
-    >>> import tempfile
-    >>> table = md.baselines.exponential(md.load_problem("line", cells=3))
-    >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     md.sessions.Session.create(folder + "/session.json", design=design, limit=4).report(2, tick=0).drawn
-    True
+    >>> list(md.sessions.Release.__annotations__)[:3]
+    ['tick', 'place', 'location']
     """
 
     tick: int
@@ -71,20 +67,16 @@ class Account(FrozenRecord):
     window, limit : str, Fraction
         The window in words, and the limit of every window.
     spent, worst, first : Fraction, Fraction, int
-        Total paid; the most in one window so far, and the tick at which that window begins.
+        Total cost; the largest cost of one window so far, and the tick at which that window begins.
     remaining, promised : Fraction
-        Remaining in the window that ends with the last tick; the most that any transcript of the design can reach.
+        Remaining in the window that ends with the last tick; the largest cost of a window on any transcript.
     last, reports : int
-        The last tick, and how many reports were drawn.
+        The last tick, and the number of drawn reports.
 
     Examples
     --------
-    >>> import tempfile
-    >>> table = md.baselines.exponential(md.load_problem("line", cells=3))
-    >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     md.sessions.Session.create(folder + "/session.json", design=design, limit=4).account().remaining
-    Fraction(4, 1)
+    >>> list(md.sessions.Account.__annotations__)[:3]
+    ['window', 'limit', 'spent']
     """
 
     window: str
@@ -261,7 +253,7 @@ class Session(FrozenRecord):
         """The place of a fix; None without one."""
         domain: Domain = self.design.domain
         if cell is not None and at is not None:
-            raise InputError("and at exclude each other", field="cell", value=cell)
+            raise InputError("cannot be combined with at", field="cell", value=cell)
         if cell is not None:
             (place,) = self.design.samplers[0].rows.check([cell]).tolist()
             return int(place)

@@ -54,7 +54,6 @@ class Window(FrozenRecord):
         return tick // self.length * self.length if self.calendar else tick - self.length + 1
 
     def name(self) -> str:
-        """The window in words."""
         if not self.calendar:
             return f"any {self.length} ticks in a row" if self.words.isdigit() else f"any {self.words} in a row"
         return "a calendar day" if self.words == "1d" else f"{self.words[:-1]} calendar days"

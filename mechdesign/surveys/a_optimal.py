@@ -28,7 +28,7 @@ _CENTRE = 0.1  # share of the complementarity that a step aims for; a usual valu
 _BOUNDARY = 0.95  # share of the way to the boundary that a step may go; a usual value
 _PRECISION = 1e-9  # relative: of the gap, of the residual of the rows and of that of the multipliers
 _ENOUGH = 1e-6  # the same, where rounding allows no better: short edges give information of a large condition number
-_REMEDY = "give more rays, or use a larger eps"
+_REMEDY = "use more rays, or a larger epsilon"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -87,7 +87,7 @@ def optimal_weights(
     # Short edges make the information ill-conditioned: rounding then stops the residuals above the target.
     if multipliers is not None and worst <= _ENOUGH:
         return MixtureOptimum(theta=theta, multipliers=folded.spread_out(multipliers), value=value, gain=gain)
-    raise SolverError(f"the weights of the rays did not settle, residual {worst:.1e}", remedy=_REMEDY)
+    raise SolverError(f"the weights of the rays did not converge (residual {worst:.1e})", remedy=_REMEDY)
 
 
 class _Folded:
@@ -100,7 +100,6 @@ class _Folded:
         self.rows = np.asarray(mean @ rays)
 
     def spread_out(self, multipliers: Vector) -> Vector:
-        """Multipliers of the secrets (n,) from those of the rows."""
         return np.asarray(self._group.mean.T @ multipliers)
 
     def derivatives(self, theta: Vector) -> tuple[float, Matrix, Vector, Matrix]:

@@ -106,7 +106,7 @@ def check_kind(kind: str, areas: ArrayLike | None, n: int) -> Indices | None:
     if kind not in KINDS:
         raise InputError("must be transport, square or areas", field="error", value=kind)
     if (areas is None) != (kind != "areas"):
-        raise InputError('labels of areas go with error="areas", and only with it', field="areas")
+        raise InputError('must be passed if error is "areas", and only then', field="areas")
     if areas is None:
         return None
     labels = np.asarray(areas)

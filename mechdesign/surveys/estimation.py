@@ -194,7 +194,7 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Distribut
     )
     if n != m or apart:
         places = f"{n} secrets, {m} reports" + (" elsewhere" if apart else "")
-        raise UnsuitableError("reports must be the secrets to be taken as they are", field="mechanism", value=places)
+        raise UnsuitableError("must have its secrets as reports", field="mechanism", value=places)
     return _estimate(
         program,
         program.judge(program.counts),
@@ -262,7 +262,7 @@ def _program(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Likelihood
     if isinstance(mechanism, xr.Dataset):
         if "mass" not in mechanism:
             schema = mechanism.attrs.get("schema", "a Dataset")
-            remedy = "FactoredMechanism.table makes one where it fits in memory"
-            raise InputError("holds no table of probabilities", field="mechanism", value=schema, remedy=remedy)
+            remedy = "FactoredMechanism.table makes one that fits in memory"
+            raise InputError("has no table of probabilities", field="mechanism", value=schema, remedy=remedy)
         mechanism = probabilities(mechanism).values
     return Likelihood(table=as_numbers(mechanism, "mechanism"), counts=as_numbers(counts, "counts"))

@@ -112,7 +112,7 @@ def asymptotic_mse(
         domain = stored_domain(mechanism)
         edges, prior = stored_edges(mechanism), mechanism["prior"].values
     elif problem is None:
-        raise InputError("a table does not say where its secrets are: pass the problem", field="problem")
+        raise InputError("is required: a table does not contain the places of its secrets", field="problem")
     else:
         domain, edges, prior = problem.domain, problem.edges, problem.prior_array
     if len(table) != domain.size:

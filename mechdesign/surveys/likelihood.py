@@ -60,16 +60,14 @@ class Likelihood:
         impossible = np.flatnonzero((self.counts > 0) & ~self.table.any(axis=0))
         if len(impossible):
             report = f"report {impossible[0]}, made {self.counts[impossible[0]]:.0f} times"
-            raise InputError("a report was made that no secret can make", field="counts", value=report)
+            raise InputError("contains a report that no secret can make", field="counts", value=report)
 
     @property
     def size(self) -> int:
-        """The number n of secrets."""
         return int(self.table.shape[0])
 
     @cached_property
     def reports(self) -> int:
-        """The number N of reports."""
         return int(self.counts.sum())
 
     @cached_property
@@ -133,7 +131,7 @@ def _checked_table(table: ArrayLike) -> Matrix:
     if len(wrong):
         secret, report = wrong[0]
         entry = f"P({report}|{secret}) = {values[secret, report]:g}"
-        raise InputError("probabilities are finite and not negative", field="mechanism", value=entry)
+        raise InputError("must be finite and not negative", field="mechanism", value=entry)
     sums = values.sum(axis=1)
     secret = int(np.argmax(abs(sums - 1)))
     if abs(sums[secret] - 1) > ROW_SUM_TOLERANCE:
@@ -157,5 +155,5 @@ def checked_counts(counts: ArrayLike, size: int, what: str = "report") -> Vector
         message = f"must be integers, not negative: how often each {what} occurs, not its share"
         raise InputError(message, field="counts", value=f"{values[wrong[0]]:g} at {what} {wrong[0]}")
     if not values.any():
-        raise InputError(f"the dataset is empty: give at least one {what}", field="counts", value="sum 0")
+        raise InputError(f"must contain at least one {what}", field="counts", value="sum 0")
     return values

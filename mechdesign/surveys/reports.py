@@ -259,7 +259,7 @@ def _places(fields: list[Vector], frame: Any, columns: list[str], form: tuple[Na
     else:
         _refuse_degrees(domain, points, columns)
     place = places_of(domain, points)
-    refuse_line(place[key] < 0, frame, columns, "reports", "lies in no cell of the file")
+    refuse_line(place[key] < 0, frame, columns, "reports", "lies outside all cells of the mechanism")
     return place[key]
 
 

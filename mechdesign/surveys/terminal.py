@@ -77,7 +77,6 @@ def _plan_sentence(document: Mapping[str, Any], people: str, wanted: str) -> str
 
 
 def _design_table(document: Mapping[str, Any], unit: str, wanted: str) -> TextTable:
-    """One row per design, and one without privacy."""
     plain, within = max(document["areas"], key=lambda row: row["error_without"]), document.get("within")
     rows = []
     for design in document["designs"]:
@@ -231,7 +230,6 @@ def _reasons(rows: list[Row], z: float) -> Iterator[Block]:
 
 
 def _error(row: Row, name: str) -> str:
-    """An error in points, or the word for an interval of 0 to 100 %."""
     value = row[name]
     lost = name == "error" and row["standard_error"] is None
     return UNINFORMATIVE if lost or uninformative(row["share"], value) else _points(value)

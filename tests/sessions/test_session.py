@@ -257,7 +257,7 @@ def test_tables_of_another_domain_or_metric_are_refused() -> None:
         )
     )
     for second in (other, steep):
-        with pytest.raises(InputError, match="the metric of the first") as caught:
+        with pytest.raises(InputError, match="another metric than the first") as caught:
             md.sessions.SessionDesign(tables=[table(1.0), second], rule=md.sessions.Clock(hours=[3]), ticks=3)
         assert caught.value.field == "tables"
     with pytest.raises(InputError) as caught:

@@ -57,7 +57,7 @@ def test_degrees_find_cells_at_printed_digits(tmp_path):
     lines = [f"{lon:.{kept}f},{lat:.{kept}f},{k}" for k, (lon, lat) in enumerate(zip(longitude, latitude, strict=True))]
     found = count_text(tmp_path, "lon,lat,count\n" + "\n".join(lines), {ONE: domain})
     assert found == {ONE: list(range(20))}
-    for text, field in (("lon,lat\n2.5,48.85\n", "lies in no cell"), ("lon,lat\n400,1\n", "longitude")):
+    for text, field in (("lon,lat\n2.5,48.85\n", "lies outside all cells"), ("lon,lat\n400,1\n", "longitude")):
         with pytest.raises(InputError, match=field):
             count_text(tmp_path, text, {ONE: domain})
     with pytest.raises(InputError, match="on Earth"):
@@ -109,9 +109,9 @@ def test_compressed_files_are_read_as_they_are(tmp_path):
         ("report\n1e400\n", "must be a finite number"),
         ("x,y\n0,nan\n", "must be a finite number"),
         ("x,y\n0\n", "y must be a finite number"),
-        ("x,y\n10,10\n", "in no cell"),
-        ("x,y\n1e300,0\n", "in no cell"),
-        ("x,y\n-5.001,0\n", "in no cell"),
+        ("x,y\n10,10\n", "outside all cells"),
+        ("x,y\n1e300,0\n", "outside all cells"),
+        ("x,y\n-5.001,0\n", "outside all cells"),
         ("report,count\n1,-1\n", "integers"),
         ("report,count\n1,0.5\n", "integers"),
         ("report,count\n1,\n", "count must be a finite number"),

@@ -130,7 +130,7 @@ def propose(
     for value, name in ((ticks, "ticks"), (people, "people")):
         check_whole(value, name)
     if domain.size > MOST_PLACES:
-        raise SizeError(f"must make at most {MOST_PLACES} places; use larger ones", field="cell", value=domain.size)
+        raise SizeError(f"gives more than {MOST_PLACES} places; use larger cells", field="cell", value=domain.size)
     public, others, measured = (
         synthetic_days(domain, people=count, days=DAYS, ticks=ticks, seed=_SEEDS * seed + group)
         for group, count in enumerate((PUBLIC, OTHERS, people))

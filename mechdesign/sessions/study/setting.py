@@ -55,7 +55,6 @@ class Setting(FrozenRecord):
 
     @cached_property
     def distances(self) -> Matrix:
-        """Euclidean distances (n, n) in the unit of the domain."""
         return self.domain.euclidean_to(self.domain)
 
     @cached_property

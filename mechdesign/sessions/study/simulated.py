@@ -47,7 +47,6 @@ class PricedRule:
 
     @property
     def table_costs(self) -> list[float]:
-        """The cost of each table, increasing."""
         return sorted(set(self.costs))
 
     def describe(self) -> dict[str, Any]:
@@ -56,7 +55,6 @@ class PricedRule:
 
 
 def _table_numbers(costs: tuple[float, ...]) -> tuple[int, ...]:
-    """The table of every report, tables sorted by cost."""
     tables = sorted(set(costs))
     return tuple(tables.index(cost) for cost in costs)
 

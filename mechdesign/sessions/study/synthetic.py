@@ -67,7 +67,6 @@ class Trajectories(FrozenRecord):
 
     @property
     def ticks(self) -> int:
-        """Ticks of a day."""
         return self.places.shape[2]
 
 
