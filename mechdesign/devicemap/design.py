@@ -155,7 +155,7 @@ def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
     # The length of an edge is a sum of levels in the rectangle of its ends: lowered by the ratio of lengths they make
     # it short enough. Rounding down shortens it further. Repeated until no edge is longer than in the design.
     edges, design = device_map.edges, stored.edges
-    keys, design_keys = (each.tail * device_map.secrets + each.head for each in (edges, design))
+    keys, design_keys = (graph.tail * device_map.secrets + graph.head for graph in (edges, design))
     order = np.argsort(design_keys)
     if not np.array_equal(np.sort(keys), design_keys[order]):
         raise _unsuitable("must join the neighbours of a full rectangle", "metric", stored.metric.kind)
@@ -164,14 +164,14 @@ def _lower_levels(device_map: DeviceMap, stored: MechanismFile) -> DeviceMap:
     if len(longer) == 0:
         return device_map
     # 2^-40 less, since the quotient of doubles may be rounded up.
-    share = (wanted[longer] / edges.length[longer]) * (1 - 2.0**-40)
+    shrink = (wanted[longer] / edges.length[longer]) * (1 - 2.0**-40)
     ends = (np.stack(np.unravel_index(end[longer], device_map.cells), axis=1) for end in (edges.tail, edges.head))
     low, high = np.sort(np.stack(list(ends)), axis=0) + device_map.margin
     lowered = np.ones(device_map.shape)
     for i in range(3):
         for j in range(3):
             cell = np.minimum(low + np.array([i, j]), high)
-            np.minimum.at(lowered, (cell[:, 0], cell[:, 1]), share)
+            np.minimum.at(lowered, (cell[:, 0], cell[:, 1]), shrink)
     level = np.floor(device_map.level * lowered).astype(np.uint16)
     if level.min() < 1:
         raise _unsuitable("has levels whose ratio exceeds 2^16", "metric", stored.metric.kind)

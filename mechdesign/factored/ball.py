@@ -222,15 +222,15 @@ def close_ball(k, keep, rays, dual, graph, room, numbers, value):  # type: ignor
 
 
 @numba.njit(cache=True, nogil=True)
-def look_around(y, costs, dual, where, least):  # type: ignore[no-untyped-def]
-    """Number of places outside the ball of y with c < lambda; least (n,) is lowered to c there."""
+def look_around(y, costs, dual, where, lowest_cost):  # type: ignore[no-untyped-def]
+    """Number of places outside the ball of y with c < lambda; lowest_cost (n,) is lowered to c there."""
     # (1) needs c >= lambda at every place left out, so all n are looked at, not only those near the ball.
     count = 0
     for u in range(dual.size):
         if where[u] < 0 and dual[u] > 0:
             c = _cost(u, y, costs)
             if c < dual[u]:
-                least[u] = min(least[u], c)
+                lowest_cost[u] = min(lowest_cost[u], c)
                 count += 1
     return count
 

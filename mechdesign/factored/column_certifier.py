@@ -71,9 +71,9 @@ class ColumnCertifier:
             sums = rounded_words(self._pass("row sums", sum_block, factors, ("row_sum",))["row_sum"])
             kappa = float(factors.claim_utilisation(edges, sums, SLACK).max())
             self.report(f"row sums, round {number} of {ROUNDS}", done=size, total=size, kappa=kappa)
-            share = float(np.mean(units / edges.length)) / kappa
-            if share > best_share:
-                best_share, best, best_round = share, (units, sums), number
+            length_share = float(np.mean(units / edges.length)) / kappa
+            if length_share > best_share:
+                best_share, best, best_round = length_share, (units, sums), number
             if kappa <= GOOD or number - best_round >= _PATIENCE:
                 break
             # Half of the remaining way at a time, and none rises: rounding would bring an excess of one unit back.

@@ -190,8 +190,8 @@ class FactoredForm(FactoredSolver):
             options = replace(options, bound=targets.bound)
         return solve_factored(program, options, time_limit=targets.time_limit, on_progress=targets.on_progress)
 
-    def options(self, **given: Any) -> FactoredOptions:
-        return FactoredOptions(**given)
+    def options(self, **fields: Any) -> FactoredOptions:
+        return FactoredOptions(**fields)
 
     def discard_finished(self, work: str | Path) -> None:
         discard_finished(work)
@@ -289,8 +289,8 @@ class FactoredRun:
         kappa = float(self._factors(state).claim_utilisation(self.claim, arrays["row_sum"], SLACK).max())
         self.report(self.stage, done=len(self.order), total=len(self.order), kappa=kappa)
         # Places that no secret reaches within the range keep their weight.
-        seen = arrays["mass"] > 0
-        update = np.divide(arrays["rise"], arrays["mass"], out=np.ones(self.frame.size), where=seen)
+        is_reached = arrays["mass"] > 0
+        update = np.divide(arrays["rise"], arrays["mass"], out=np.ones(self.frame.size), where=is_reached)
         return arrays["row_sum"], update, kappa
 
     def certify(self, state: EikonalState, expected: NDArray[np.float64]) -> CertifiedFactors:

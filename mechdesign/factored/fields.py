@@ -62,7 +62,7 @@ class Heap(NamedTuple):
     """Scratch of a search: a binary heap of keys and places; distances in steps (n,); the places touched."""
 
     key: NDArray[np.int64]
-    held: NDArray[np.int32]
+    place: NDArray[np.int32]
     distance: NDArray[np.int64]
     touched: NDArray[np.int32]
 
@@ -87,7 +87,7 @@ def field_block(task: FieldTask, start: int, stop: int) -> Arrays:
     room = len(places.graph.near) + int(np.diff(first).max()) + 1
     heap = Heap(
         key=np.empty(room, np.int64),
-        held=np.empty(room, np.int32),
+        place=np.empty(room, np.int32),
         distance=np.full(n, np.iinfo(np.int64).max),
         touched=np.empty(n, np.int32),
     )
@@ -141,27 +141,27 @@ def _write_field(place, offset, report, data, heap, nodes, values):  # type: ign
     # Writes nodes[:k] and values[:k] within `keep` steps; returns k and the cost within `reach` steps.
     # Dijkstra from all generators at once, each starting at its offset. The distances of the heap are the largest
     # integer on entry and exit: only touched places are reset, since a column reaches few of n.
-    key, held, distance = heap.key, heap.held, heap.distance
+    key, heap_place, distance = heap.key, heap.place, heap.distance
     kernel, graph = data.kernel, data.graph
     far = distance[0]
-    top, seen, filled, total = 0, 0, 0, 0.0
+    top, touched, filled, total = 0, 0, 0, 0.0
     for i in range(place.size):
-        seen, top = _offer(heap, top, offset[i], place[i], far, seen)
+        touched, top = _offer(heap, top, offset[i], place[i], far, touched)
     while top > 0:
-        d, v = key[0], held[0]
+        d, v = key[0], heap_place[0]
         top -= 1
-        last, moved, at = key[top], held[top], 0
+        last, moved, slot = key[top], heap_place[top], 0
         while True:  # the last entry sinks from the root to its place
-            c = 2 * at + 1
+            c = 2 * slot + 1
             if c >= top:
                 break
             if c + 1 < top and key[c + 1] < key[c]:
                 c += 1
             if key[c] >= last:
                 break
-            key[at], held[at] = key[c], held[c]
-            at = c
-        key[at], held[at] = last, moved
+            key[slot], heap_place[slot] = key[c], heap_place[c]
+            slot = c
+        key[slot], heap_place[slot] = last, moved
         if d > distance[v]:
             continue
         if d > data.reach:
@@ -173,27 +173,27 @@ def _write_field(place, offset, report, data, heap, nodes, values):  # type: ign
             filled += 1
         total += data.costs.prior[v] * loss_between(v, report, data.costs) * kernel[d]
         for e in range(graph.first[v], graph.first[v + 1]):
-            seen, top = _offer(heap, top, d + data.units[e], graph.near[e], far, seen)
-    for i in range(seen):
+            touched, top = _offer(heap, top, d + data.units[e], graph.near[e], far, touched)
+    for i in range(touched):
         distance[heap.touched[i]] = far
     return filled, total
 
 
 @numba.njit(cache=True, nogil=True, inline="always")
-def _offer(heap, top, d, v, far, seen):  # type: ignore[no-untyped-def]
-    key, held, distance = heap.key, heap.held, heap.distance
+def _offer(heap, top, d, v, far, touched):  # type: ignore[no-untyped-def]
+    key, heap_place, distance = heap.key, heap.place, heap.distance
     if d >= distance[v]:
-        return seen, top
+        return touched, top
     if distance[v] == far:
-        heap.touched[seen] = v
-        seen += 1
+        heap.touched[touched] = v
+        touched += 1
     distance[v] = d
-    at = top
-    while at > 0:
-        p = (at - 1) >> 1
+    slot = top
+    while slot > 0:
+        p = (slot - 1) >> 1
         if key[p] <= d:
             break
-        key[at], held[at] = key[p], held[p]
-        at = p
-    key[at], held[at] = d, v
-    return seen, top + 1
+        key[slot], heap_place[slot] = key[p], heap_place[p]
+        slot = p
+    key[slot], heap_place[slot] = d, v
+    return touched, top + 1

@@ -74,8 +74,8 @@ def ladder_state(
         slowest *= places.size / before.domain.size if state is not None else 1.0
         state = flat_state(executor, places) if state is None else interpolate_state(state, before, grid)
         state = _rescale(executor, places, state)
-        most = last if grid is problem and len(ladder) > 1 else CONSTANTS.most
-        state, slowest = _pass_on_grid(executor, places, state, deadline, report, most, slowest)
+        limit = last if grid is problem and len(ladder) > 1 else CONSTANTS.most
+        state, slowest = _pass_on_grid(executor, places, state, deadline, report, limit, slowest)
         before = grid
     assert state is not None
     return state, slowest
@@ -117,14 +117,14 @@ def coarser_problem(problem: DesignProblem) -> DesignProblem | None:
 
 def interpolate_state(state: DualState, coarse: DesignProblem, problem: DesignProblem) -> DualState:
     """The state of a `coarser_problem` problem carried to the problem."""
-    scale, share = _scales(coarse)
-    fine_scale, fine_share = _scales(problem)
+    dual_scale, weight_scale = _scales(coarse)
+    fine_dual_scale, fine_weight_scale = _scales(problem)
     # tau and omega of the module docstring; cells without a prior get the value of their neighbours.
     with np.errstate(divide="ignore", invalid="ignore"):
-        dual = _carry(state.dual * scale / coarse.prior_array, coarse.domain, problem.domain)
-    weight = _carry(state.weight / share, coarse.domain, problem.domain)
+        dual = _carry(state.dual * dual_scale / coarse.prior_array, coarse.domain, problem.domain)
+    weight = _carry(state.weight / weight_scale, coarse.domain, problem.domain)
     ratio = np.ones(problem.domain.size)
-    return DualState(dual=dual * problem.prior_array / fine_scale, weight=weight * fine_share, ratio=ratio)
+    return DualState(dual=dual * problem.prior_array / fine_dual_scale, weight=weight * fine_weight_scale, ratio=ratio)
 
 
 def _scales(problem: DesignProblem) -> tuple[Vector, Vector]:
@@ -156,27 +156,29 @@ def _rescale(executor: Workers, places: Places, state: DualState) -> DualState:
     blocked = BlockedWork(work=ratio_block, state=task, total=len(sample), block=BLOCK, name="sample")
     blocks = all_blocks(executor, blocked)
     ratio = np.concatenate([arrays["ratio"] for arrays in blocks])
-    share = state.dual[sample] / max(float(state.dual[sample].sum()), SMALLEST)
-    scale = float(share @ np.clip(np.nan_to_num(ratio, nan=1.0), 1 / CONSTANTS.largest_scale, CONSTANTS.largest_scale))
+    dual_share = state.dual[sample] / max(float(state.dual[sample].sum()), SMALLEST)
+    scale = float(
+        dual_share @ np.clip(np.nan_to_num(ratio, nan=1.0), 1 / CONSTANTS.largest_scale, CONSTANTS.largest_scale)
+    )
     return replace(state, dual=state.dual * scale) if scale > 0 else state
 
 
 def _pass_on_grid(
-    executor: Workers, places: Places, state: DualState, deadline: float, report: Report, most: int, slowest: float
+    executor: Workers, places: Places, state: DualState, deadline: float, report: Report, limit: int, slowest: float
 ) -> tuple[DualState, float]:
     # `slowest` is the expected time of a pass on entry: a pass that would end too late is not begun.
     radii = WIDE if places.size <= CONSTANTS.few_places else Radii()
-    count = min(max(CONSTANTS.fewest, CONSTANTS.priced_reports // places.size), most)
-    worth: list[float] = []
+    count = min(max(CONSTANTS.fewest, CONSTANTS.priced_reports // places.size), limit)
+    values: list[float] = []
     expected, slowest = slowest, 0.0
     for number in range(count):
         started = time.monotonic()
         if started + (1 + CERTIFICATE) * (slowest or expected) > deadline or not state.dual.any():
             break
-        stage = f"bound, pass {number + 1} of {count}" + (f", about {worth[-1]:.6g}" if worth else "")
+        stage = f"bound, pass {number + 1} of {count}" + (f", about {values[-1]:.6g}" if values else "")
         state, value = dual_step(executor, places, state, radii, counter(report, stage, places.size))
         slowest = max(slowest, time.monotonic() - started)
-        worth.append(value)
-        if number >= CONSTANTS.late and value - worth[-1 - CONSTANTS.late] < CONSTANTS.still * value:
+        values.append(value)
+        if number >= CONSTANTS.late and value - values[-1 - CONSTANTS.late] < CONSTANTS.still * value:
             break
     return state, slowest or expected

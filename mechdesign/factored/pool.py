@@ -64,7 +64,7 @@ class PoolConstants:
     master_share: float = 0.2  # of the gap asked for, that the master may leave
     master_gap: float = 2e-4  # the least relative gap that the master is asked for
     enough: float = 0.7  # of the gap asked for: estimate after levelling at which rounds end
-    near: float = 1.4  # the same before levelling
+    enough_before: float = 1.4  # the same before levelling
     slow: float = 0.9  # share of the gap before: a round that leaves more, and finds no column, is the last
     repeats: int = 12  # of the master, each levels row sums further
     repeat_gain: float = 0.02  # of the gap asked for, that a repeat gains at least
@@ -217,22 +217,23 @@ class PoolRun:
         if not self.state.dual.any():
             return "gap"
         self.first_dual = self.best_dual = self.state.dual
-        blocks, wanted, most = OverlappingBlocks(self.places), self.targets.gap, CONSTANTS.rounds(self.places.size)
-        near, stopped, seconds, is_levelled = np.inf, "rounds", 0.0, False
-        while self.number < most:
+        blocks, wanted = OverlappingBlocks(self.places), self.targets.gap
+        max_rounds = CONSTANTS.rounds(self.places.size)
+        first_gap, stopped, seconds, is_levelled = np.inf, "rounds", 0.0, False
+        while self.number < max_rounds:
             started = time.monotonic()
             if started + seconds > self._latest():
                 stopped = "time"
                 break
-            has_grown, before = self._extend(), near
+            has_grown, before = self._extend(), first_gap
             if self.pool is None:
                 break
             first = self._improve(blocks)
             self.number += 1
-            near, seconds = (first - self.best_bound) / first, time.monotonic() - started
+            first_gap, seconds = (first - self.best_bound) / first, time.monotonic() - started
             # Levelling costs several masters, so it waits until the gap is in sight or nothing else helps.
-            is_slow = near > CONSTANTS.slow * before
-            is_levelled = near <= CONSTANTS.near * wanted or (is_slow and not has_grown)
+            is_slow = first_gap > CONSTANTS.slow * before
+            is_levelled = first_gap <= CONSTANTS.enough_before * wanted or (is_slow and not has_grown)
             if is_levelled:
                 self._level(blocks)
             # The priced multipliers, sum lambda min(1, rho), and the loss with the cost of row sums estimate the final
@@ -241,7 +242,7 @@ class PoolRun:
             size = {"variables": self.pool.columns.size, "constraints": self.places.size}
             bounds = {"loss": self.least_loss, "lower_bound": self.best_bound, "gap": gap}
             self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
-            if gap <= CONSTANTS.enough * wanted and near <= CONSTANTS.near * wanted:
+            if gap <= CONSTANTS.enough * wanted and first_gap <= CONSTANTS.enough_before * wanted:
                 return "gap"
             if is_slow and not has_grown:
                 break
@@ -314,14 +315,14 @@ class PoolRun:
 
     def _add(self, columns: Columns, target: NDArray[np.int64]) -> None:
         if self.pool is None:
-            share = self.state.weight
+            start_weight = self.state.weight
         else:
             of_report = np.bincount(self.pool.target, self.pool.weight, self.places.size)
-            share = CONSTANTS.fresh * of_report.astype(float)
+            start_weight = CONSTANTS.fresh * of_report.astype(float)
             # A copy without the cached transpose and visible part, which take twice its size.
             self.pool = replace(self.pool, matrix=replace(self.pool.matrix))
         matrix, cost = self._fields(columns, target)
-        fresh = Pool(columns=columns, target=target, cost=cost, weight=share[target], matrix=matrix)
+        fresh = Pool(columns=columns, target=target, cost=cost, weight=start_weight[target], matrix=matrix)
         self.pool = fresh if self.pool is None else self.pool.with_more(fresh)
 
     def _fields(self, columns: Columns, target: NDArray[np.int64]) -> tuple[Matrix, Vector]:

@@ -46,7 +46,7 @@ class MasterConstants:
     row_error: float = 0.02  # residual of row sums with which it may end
     price_error: float = 0.02  # the same of prices, relative to costs
     way: float = 0.99  # share of the way to the boundary
-    least: float = 0.3  # share of the wanted complementarity below which no target is set
+    smallest_target: float = 0.3  # share of the wanted complementarity below which no target is set
     tolerance: float = 1e-2  # relative, of conjugate gradients
     iterations: int = 60  # of conjugate gradients, at most
     faint: float = 1e-4  # price of a column relative to its cost, at least, at the start
@@ -98,9 +98,9 @@ class Matrix:
 
     @cached_property
     def visible(self) -> Matrix:
-        kept = np.flatnonzero(self.value >= CONSTANTS.visible)
-        first = np.searchsorted(kept, self.first)
-        return Matrix(first=first, place=self.place[kept], value=self.value[kept], secrets=self.secrets)
+        large = np.flatnonzero(self.value >= CONSTANTS.visible)
+        first = np.searchsorted(large, self.first)
+        return Matrix(first=first, place=self.place[large], value=self.value[large], secrets=self.secrets)
 
     def with_more(self, more: Matrix) -> Matrix:
         return Matrix(
@@ -166,7 +166,7 @@ class OverlappingBlocks:
         for nodes in self.nodes:
             count[nodes] += 1
         # The square root on both sides keeps the preconditioner symmetric, as conjugate gradients need it.
-        self.share = [1 / np.sqrt(count[nodes]) for nodes in self.nodes]
+        self.overlap_weights = [1 / np.sqrt(count[nodes]) for nodes in self.nodes]
         self.inverse: list[NDArray[np.float32]] = []
 
     def factor(self, matrix: Matrix, scale: Vector, ridge: Vector) -> None:
@@ -185,7 +185,7 @@ class OverlappingBlocks:
                     if rows >= 0:
                         break
                     room = np.empty(-rows * len(nodes) * 5 // 4, np.float32)
-                self.inverse[i] = _inverse(part[:rows], ridge[nodes], self.share[i])
+                self.inverse[i] = _inverse(part[:rows], ridge[nodes], self.overlap_weights[i])
 
         in_blocks(invert, len(self.nodes), 8)
 
@@ -237,7 +237,7 @@ def _halve(points: NDArray[np.float64], numbers: NDArray[np.int64]) -> list[NDAr
     return _halve(points, numbers[order[:half]]) + _halve(points, numbers[order[half:]])
 
 
-def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray[np.float32]:
+def _inverse(part: NDArray[np.float32], ridge: Vector, overlap_weight: Vector) -> NDArray[np.float32]:
     normal = (part.T @ part).astype(float)
     diagonal = np.arange(len(ridge))
     normal[diagonal, diagonal] += ridge
@@ -254,7 +254,7 @@ def _inverse(part: NDArray[np.float32], ridge: Vector, share: Vector) -> NDArray
         lift *= CONSTANTS.lift_growth
     lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     full = np.tril(lower) + np.tril(lower, -1).T
-    outer = unit * share
+    outer = unit * overlap_weight
     return np.asarray(full * (outer[:, None] * outer), np.float32)
 
 
@@ -309,7 +309,7 @@ def improve(
     price = np.maximum(cost - matrix.across(dual), products / np.maximum(weight, 1e-300))
     price = np.maximum(price, CONSTANTS.faint * cost)
     start = Point(np.maximum(weight, products / price), dual, price)
-    target = CONSTANTS.least * gap * system.loss / matrix.size
+    target = CONSTANTS.smallest_target * gap * system.loss / matrix.size
     point, stopped = run_predictor_corrector(
         system,
         start,

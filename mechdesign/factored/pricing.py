@@ -111,7 +111,7 @@ class LocalProgram:
             factor=np.empty(len(lengths)),
         )
         self.numbers, self.value = np.empty(n, np.int32), np.empty(n, np.float32)
-        self.least = np.full(n, np.inf)
+        self.lowest_cost = np.full(n, np.inf)
         self.k, self.core, self.edges = 0, 0, 0
 
     def open(self, y: int, *, exact: bool) -> None:
@@ -133,12 +133,12 @@ class LocalProgram:
 
     def look_around(self, y: int) -> bool:
         # (3): `left_out` returns the places where c < lambda.
-        return bool(look_around(y, self.costs, self.dual, self.room.where, self.least))
+        return bool(look_around(y, self.costs, self.dual, self.room.where, self.lowest_cost))
 
     def left_out(self) -> Arrays:
         """The places missed (k,) outside of balls where c < lambda, and the least such c, cost (k,)."""
-        missed = np.flatnonzero(np.isfinite(self.least)).astype(np.int32)
-        return {"missed": missed, "cost": self.least[missed]}
+        missed = np.flatnonzero(np.isfinite(self.lowest_cost)).astype(np.int32)
+        return {"missed": missed, "cost": self.lowest_cost[missed]}
 
 
 def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:

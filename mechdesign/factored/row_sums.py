@@ -68,14 +68,14 @@ def _lengths(u: Vector, y: Vector, weight: Vector) -> Vector:
     from scipy.signal import fftconvolve  # half a second, of which most programs need nothing
 
     spread = np.zeros(math.prod(shape))
-    for node, share in _corners(y, sides):
-        spread += np.bincount(np.ravel_multi_index(node, shape), weight * share, len(spread))
+    for node, node_weight in _corners(y, sides):
+        spread += np.bincount(np.ravel_multi_index(node, shape), weight * node_weight, len(spread))
     offsets = [step * np.arange(1 - count, count) for _, step, count in sides]
     apart = np.sqrt(np.sum(np.square(np.meshgrid(*offsets, indexing="ij")), axis=0))
     convolved = fftconvolve(apart, spread.reshape(shape), mode="valid")
     total = np.zeros(len(u))
-    for node, share in _corners(u, sides):
-        total += share * convolved[node]
+    for node, node_weight in _corners(u, sides):
+        total += node_weight * convolved[node]
     return total
 
 
@@ -100,7 +100,7 @@ def _corners(
         node = np.minimum(position.astype(np.int64), max(count - 2, 0))
         along_axes.append([(node, 1 - position + node), (np.minimum(node + 1, count - 1), position - node)])
     return [
-        (tuple(node for node, _ in chosen), np.prod([share for _, share in chosen], axis=0))
+        (tuple(node for node, _ in chosen), np.prod([node_weight for _, node_weight in chosen], axis=0))
         for chosen in itertools.product(*along_axes)
     ]
 
@@ -194,8 +194,8 @@ def row_block(data: LossData, start: int, stop: int) -> Arrays:
         # Inside the window E - E(F), everywhere E(F), as in the module docstring.
         losses[tile] = (inside + data.floor * data.far[chosen]) / total
         if moments.size:
-            share = data.prior[chosen] / total
-            _add_moments(window.field, window.places, above, share, data.secrets[chosen] - centre, moments)
+            prior_over_sum = data.prior[chosen] / total
+            _add_moments(window.field, window.places, above, prior_over_sum, data.secrets[chosen] - centre, moments)
         sums += exact
     block = {"secret": secrets, "row_sum": split_words(sums), "loss": losses}
     if moments.size:
@@ -285,11 +285,11 @@ def _add_losses(distances, columns, kernel, weight, reports, secrets, code, tota
 
 
 @numba.njit(cache=True, nogil=True)
-def _add_moments(distances, columns, kernel, share, secrets, moments):  # type: ignore[no-untyped-def]
+def _add_moments(distances, columns, kernel, scale, secrets, moments):  # type: ignore[no-untyped-def]
     for p in range(columns.size):
         k = columns[p]
         for b in range(distances.shape[1]):
-            mass = share[b] * kernel[distances[p, b]]
+            mass = scale[b] * kernel[distances[p, b]]
             moments[k, 0] += mass
             for axis in range(secrets.shape[1]):
                 moments[k, 1 + axis] += mass * secrets[b, axis]

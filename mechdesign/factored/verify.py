@@ -118,8 +118,8 @@ def worst_edge(
     secret, other = (head, tail) if total[tail] > total[head] else (tail, head)
     if factors.columns is None:
         return {"secret": secret, "other": other, "report": secret}
-    near, far = factors.distances(np.array([secret, other])).T.astype(np.int64)
-    return {"secret": secret, "other": other, "report": int(target[np.argmax(far - near)])}
+    distance, other_distance = factors.distances(np.array([secret, other])).T.astype(np.int64)
+    return {"secret": secret, "other": other, "report": int(target[np.argmax(other_distance - distance)])}
 
 
 FACTORED = FileKind(check=check_factored, protection=protection)

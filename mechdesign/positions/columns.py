@@ -65,7 +65,7 @@ class ColumnConstants:
     large: float = 1e-3  # share of the mean of a column: where its constant is more, powers of the column are added
     powers: int = 3  # of a column, at most
     floor: float = 2.0**-22  # share of the mean row mixed in: above the changes by rounding to integers
-    near: int = 9  # reports from which that of a column is chosen
+    candidate_reports: int = 9  # reports from which that of a column is chosen
     columns_at_once: int = 256
     tables: int = 7  # of cells by reports in memory at once
     noise_nats: float = 16.0  # from the centre, to which noise of the plane is followed
@@ -219,7 +219,7 @@ def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole
     prior = problem.prior_array + 1e-9 / problem.domain.size
     mass = prior @ columns
     mean = (columns.T @ (prior[:, None] * problem.domain.points)) / mass[:, None]
-    count = min(CONSTANTS.near, problem.reports.size)
+    count = min(CONSTANTS.candidate_reports, problem.reports.size)
     nearest = cKDTree(problem.reports.points).query(mean, k=count)[1].reshape(-1, count)
     price, report = np.full(len(nearest), np.inf), np.zeros(len(nearest), np.int64)
     for candidate in nearest.T:

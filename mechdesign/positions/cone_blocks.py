@@ -184,7 +184,7 @@ def solve_cone_blocks(
     def run() -> str:
         nonlocal best, count
         (x, z, dual), merit, since = best, np.inf, 0
-        began, taken = time.monotonic(), 0.0
+        began, step_seconds = time.monotonic(), 0.0
         for count in range(CONSTANTS.iterations):
             primal, bound = float((scaled * x).sum()), float(total @ dual)
             residual = (
@@ -206,8 +206,8 @@ def solve_cone_blocks(
                 best, merit = (x, z, dual), reached
             if reached <= tolerance or since >= CONSTANTS.stalled:
                 return "gap" if reached <= tolerance else "precision"
-            taken, began = time.monotonic() - began, time.monotonic()
-            if began + taken >= deadline:
+            step_seconds, began = time.monotonic() - began, time.monotonic()
+            if began + step_seconds >= deadline:
                 return "time"
             try:
                 x, z, dual = _step(algebra, (x, z, dual), residual, mu)
@@ -240,9 +240,9 @@ def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
     mu = CONSTANTS.start * float(cost.mean()) / m
     first[0, :-n] = mu / algebra.cone_rows(np.full((n, 1), 1.0 / m))[0, :-n]
     rest = cost - algebra.transpose(first)
-    share = algebra.sums.tocoo()
-    dual = np.full(share.shape[0], np.inf)
-    np.minimum.at(dual, share.row, (rest.min(axis=1) - mu * m)[share.col] / share.data)
+    means = algebra.sums.tocoo()
+    dual = np.full(means.shape[0], np.inf)
+    np.minimum.at(dual, means.row, (rest.min(axis=1) - mu * m)[means.col] / means.data)
     rest -= (algebra.sums.T @ dual)[:, None]
     z = [np.repeat(first, part.stop - part.start, axis=2) for part in algebra.block_slices(m)]
     for part, block in zip(algebra.block_slices(m), z, strict=True):
@@ -275,12 +275,12 @@ def _step(
     dx, _ = algebra.solve(residual[0] - algebra.transpose_blocks(raised), residual[1])
     dz, longest = dual_steps(dx, raised)
     # Mehrotra: the shorter the step of the predictor, the more the corrector is centred.
-    share = min(1.0, longest)
-    centring = (1 - share) ** 3
+    predictor_step = min(1.0, longest)
+    centring = (1 - predictor_step) ** 3
     for k, (part, scaling) in enumerate(zip(parts, scalings, strict=True)):
         # Corrector, in scaled variables: -l o l - (W^-1 ds) o (W dz) + centring mu e, with l = W^-1 s = W z.
         scaled = scaling.inverse(s[k])
-        target = -product(scaled, scaled) - share * product(
+        target = -product(scaled, scaled) - predictor_step * product(
             scaling.inverse(algebra.cone_rows(dx[:, part])), scaling.times(dz[k])
         )
         target[0] += centring * mu

@@ -231,9 +231,9 @@ def proved_bound(program: Positions, multipliers: Array) -> float:
 def _price(program: Positions, objective: float, gap: float, started: float, deadline: float) -> dict[str, float]:
     # If the bound is not found in time, the design is returned without a price. On a few cells the price may be
     # negative: draws of a design between positions depend on the position in a cell.
-    taken = time.monotonic() - started
-    allowed = max(_PRICE_SHARE * taken, _LEAST_PRICE_SECONDS)
-    ends = min(started + BOUND_ENDS * (deadline - started), started + taken + allowed)
+    elapsed = time.monotonic() - started
+    allowed = max(_PRICE_SHARE * elapsed, _LEAST_PRICE_SECONDS)
+    ends = min(started + BOUND_ENDS * (deadline - started), started + elapsed + allowed)
     bound = cell_lower_bound(program, tolerance=max(gap / 2, _PRICE_GAP), deadline=ends)
     return {} if bound is None else {"cell_lower_bound": bound, "price": objective / bound - 1}
 
@@ -266,10 +266,10 @@ def pair_cones(edges: Edges, size: int) -> SplineCones:
     count = len(edges.tail)
     rows, ends = np.tile(np.arange(count), 2), np.concatenate([edges.tail, edges.head])
     # (2), with the rounding of tanh on the side of weaker constraints: the bound stays below.
-    share = np.tanh(edges.length / 2) * (1 + 2.0**-40)
+    tanh_half = np.tanh(edges.length / 2) * (1 + 2.0**-40)
     shape = (count, size)
     return SplineCones(
-        bound=sp.csr_array((np.tile(share, 2), (rows, ends)), shape=shape),
+        bound=sp.csr_array((np.tile(tanh_half, 2), (rows, ends)), shape=shape),
         slope_x=sp.csr_array((np.repeat([1.0, -1.0], count), (rows, ends)), shape=shape),
         slope_y=sp.csr_array(shape),
     )
