@@ -11,8 +11,7 @@ A constraint is one of constraints.py, one that a capability adds to `CONSTRAINT
 P (n, m) to a list of cvxpy inequalities in P alone. A `ClaimedLimit` has a solver of its own (solvers/limits.py).
 
 Affine inequalities become side rows, which the bound takes into account. Other convex ones are solved through the
-statement: by HiGHS for maxima and absolute values, else by Clarabel. The bound then uses affine rows that they imply
-(solvers/tangents.py). Equalities are refused: a table of integers cannot meet an equality in real numbers.
+statement, and the bound uses affine rows that they imply (solvers/tangents.py). Equalities are refused.
 """
 
 from __future__ import annotations
@@ -148,6 +147,7 @@ class Constrained(Coupled):
 def _check_inequality(inequality: cp.Constraint, table: cp.Variable) -> cp.Constraint:
     from cvxpy.constraints.nonpos import Inequality
 
+    # A table of integers cannot meet an equality in real numbers.
     if not isinstance(inequality, Inequality):
         message = "must be inequalities: a table of integers meets no equality, write two with a tolerance"
         raise InputError(message, field="constraints", value=inequality)

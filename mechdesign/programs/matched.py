@@ -8,10 +8,6 @@ r"""The least epsilon at which a mechanism comes within an expected distance.
 Source: Alvim et al. 2018, section III, equation (2). Mechanisms of different kinds are compared at one expected
 distance, because their eps are in different units: nats for randomized response, nats per length for noise.
 
-Families. Normalised rows e^{-eps |u - y|} have d/deps E = -sum prior Var(|u - y|) <= 0. Narrower noise, clamped, is
-nearer in every coordinate. Randomized response over K secrets has E = K D / (K - 1 + e^eps) with D the mean distance to
-a uniform report, which gives eps = ln(K D / distance - K + 1).
-
 All tables. The least expected distance L(eps) falls with eps. A mechanism with L <= distance bounds the answer from
 above, and an eps whose lower bound exceeds the distance bounds it from below. Both may use another metric: with
 |u - v| <= g(u, v) <= k |u - v| for the shortest paths g of a graph, privacy for (eps / k) g implies privacy for
@@ -104,6 +100,9 @@ class Family:
         return expected_distance
 
 
+# The expected distance E falls with eps in every family. Normalised rows e^{-eps |u - y|} have d/deps E = -sum prior
+# Var(|u - y|) <= 0. Narrower noise, clamped, is nearer in every coordinate. Randomized response over K secrets has
+# E = K D / (K - 1 + e^eps), with D the mean distance to a uniform report.
 FAMILIES = {
     family.name: family
     for family in (

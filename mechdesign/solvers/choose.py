@@ -91,7 +91,7 @@ class FactoredSolver(Protocol):
     def solve(self, program: EikonalWeights, targets: Targets) -> xr.Dataset:
         """The factored mechanism of a program, certified."""
 
-    def options(self, **given: Any) -> object:
+    def options(self, **values: Any) -> object:
         """The options of `md.solve` by name, those of `md.factored.FactoredOptions`."""
 
     def discard_finished(self, work: str | Path) -> None:

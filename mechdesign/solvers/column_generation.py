@@ -395,7 +395,7 @@ class DesignGeneration(MixtureGeneration):
 
 @dataclass(frozen=True, kw_only=True)
 class BoxGenerationOptions:
-    """Constants of `BoxGeneration`. All are guesses but for the seconds of a certificate, which are measured."""
+    """Constants of `BoxGeneration`. All are guesses."""
 
     gains: tuple[float, float] = (1e-7, 1e-6)  # least and largest gain of a pivot, a hundredth of the gap between them
     first_steps: int = 8  # of Dinkelbach's method in the first pricing

@@ -48,8 +48,8 @@ def _solve_tiny_problems(program: Program) -> bool:
     problem = DesignProblem(domain=domain, metric=metric, prior=prior, loss=Distance(), name="compiling")
     sparse = replace(problem, metric=Eikonal(level=PrivacyLevel.constant(0.1, unit="cell"), stencil=4))
     complete = replace(problem, metric=Euclidean(epsilon=0.1, unit="cell"))
-    for each in (problem, sparse, complete):
-        solve_optimal(each, Targets(gap=0.01, method="columns"))
+    for instance in (problem, sparse, complete):
+        solve_optimal(instance, Targets(gap=0.01, method="columns"))
     solve_optimal(problem, Targets(gap=0.01, method="blocks"))
     if isinstance(program, EikonalWeights) and FACTORED_SOLVER.is_filled:
         FACTORED_SOLVER.get().solve(EikonalWeights(problem=problem), Targets(gap=0.01, bound=False))

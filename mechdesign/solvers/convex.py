@@ -1,9 +1,7 @@
 """Convex constraints that are not affine: solved through the cvxpy statement, and bounded by rows that they imply.
 
-HiGHS solves maxima and absolute values, Clarabel other cones, with a margin that is checked. The bound is that of a
-coupled program with tangents (tangents.py) in place of these constraints. The first ones are at the table of the
-statement; for a smooth constraint one is enough. Further ones follow between that table and the optimum of the coupled
-program until the gap holds: cutting planes (Kelley 1960, Journal of SIAM 8) near a feasible table.
+The bound is that of a coupled program with tangents (tangents.py) in place of these constraints: cutting planes
+(Kelley 1960, Journal of SIAM 8) near a feasible table.
 """
 
 from __future__ import annotations
@@ -105,7 +103,8 @@ def _solve_statement(statement: Any, program: Constrained) -> str:
     import cvxpy as cp
 
     refused: Exception | None = None
-    # Clarabel fails on some entropies of a hundred places that it solves as they stand, without equilibration.
+    # HiGHS solves maxima and absolute values, Clarabel other cones. Clarabel fails on some entropies of a hundred places
+    # that it solves without equilibration.
     for solver, options in ((cp.HIGHS, {}), (cp.CLARABEL, {}), (cp.CLARABEL, {"equilibrate_enable": False})):
         try:
             statement.solve(solver=solver, **options)
@@ -146,6 +145,7 @@ class _Tangents:
                 if self.incumbent.gap > (1 - _OPTIONS.gain) * before:
                     break
                 before = self.incumbent.gap
+            # For a smooth constraint the first tangents, at the table of the statement, are enough.
             point = self._first_infeasible(coupled.mass / float(ROW_SUM))
         return Stop.PRECISION
 

@@ -1,11 +1,6 @@
 """Solve a coupled program by the attempts of choose.py, taken in turn.
 
-The best closed form that meets the limits is the first table. The whole program: 1. HiGHS solves it, every limit
-lowered by a margin.  2. The point is repaired and certified.  3. The side rows are checked on the certified integers,
-rounded up; if one fails its margin grows and 1. is repeated.  4. The multipliers of the side rows are clipped and
-scaled until they are valid exactly. They are folded into the effective cost, and every report is priced. This lower
-bound needs no convergence.  5. If a gap remains, the optimal program is solved for the effective cost
-(`polished_bound`): its multipliers of the row sums are more accurate far from the anchors.
+The best closed form that meets the limits is the first table.
 
 Without a table, the least common relaxation of the limits is bounded from below in the same way (`no_table`). A bound
 above zero proves that the constraints contradict each other, and its multipliers identify them.
@@ -83,6 +78,7 @@ def design_of_cost(
 
 def polished_bound(task: Task, bound: CoupledBound, gap: float, time_limit: float) -> CoupledBound:
     """The bound with the multipliers of the row sums of the optimal program for its effective cost."""
+    # They are more accurate far from the anchors than those of the whole program.
     pair = design_of_cost(task, bound.folded, gap, time_limit)
     return bound if pair is None else task.bound(pair[1], bound.multipliers)
 

@@ -23,6 +23,7 @@ from mechdesign.solvers.cost_model import GAP, KNOWN, POOL_GAP
 
 def seconds(problem: DesignProblem, route: MethodName) -> float:
     """CPU seconds to `GAP` or `POOL_GAP`: measured in the route's class, scaled by the cube of the secrets."""
+    # Beyond the largest size that was timed, the cube extrapolates.
     known, size = KNOWN[_class(problem, route)], problem.domain.size
     count, measured = next(((k, s) for k, s in known if k >= size), known[-1])
     return float(measured) * max(1.0, size / count) ** 3

@@ -1,13 +1,7 @@
 """The routes of optimal and coupled programs: mixtures of rays, columns in a box, restricted programs, the whole one.
 
-Every route repairs and certifies its tables, and prices its multipliers for a bound.
-
-`BlockRoute` solves restricted programs (solvers/lp/restricted.py). 1. Start with few variables: one eikonal kernel per
-report, cut where the multipliers of the eikonal weight system show a gain.  2. Solve the restricted program.  3. Repair
-and certify its table: an upper bound.  4. Price every report exactly: a lower bound.  5. If a ray of negative price
-leaves the eikonal profile, cut the tree of that report. Repeat until the bounds meet.
-
-`WholeRoute` counts costs in units of the best objective so far: the tolerances of HiGHS are absolute.
+Every route repairs and certifies its tables, and prices its multipliers for a bound. `BlockRoute` solves restricted
+programs (solvers/lp/restricted.py).
 """
 
 from __future__ import annotations
@@ -97,6 +91,7 @@ class WholeRoute:
         return None if rows <= MOST_ROWS else f"takes at most {MOST_ROWS} rows, and the program has {rows}"
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
+        # Costs in units of the best objective so far: the tolerances of HiGHS are absolute.
         scaled, margin = replace(task, unit=task.unit_at(incumbent.objective)), task.first_margin
         tolerance = min(1e-4, incumbent.target) / 20
         for _ in range(_TRIALS):
@@ -107,8 +102,10 @@ class WholeRoute:
             point = whole.table(solution.x)
             if solution.status is Status.INFEASIBLE or not point.max() > 0:
                 break
+            # Priced with multipliers that are made valid exactly, so the bound needs no convergence of HiGHS.
             bound = scaled.bound(*whole.multipliers(solution.dual))
             incumbent.record_bound(bound)
+            # The side rows are checked on the certified integers, rounded up.
             table = task.certify(point, bound.folded)
             incumbent.try_table(table)
             is_feasible = not table.excess.any()
@@ -154,6 +151,7 @@ class BlockRoute:
         options, gap = self.options, incumbent.target
         # Objectives near 1 a secret, whatever the unit of the loss.
         scale = task.problem.domain.size / task.unit_at(incumbent.objective)
+        # Few variables at first: one eikonal kernel a report, cut where the eikonal multipliers show a gain.
         cut, multipliers = self._eikonal_cuts(task, incumbent, budget)
         if self.first_cut is not None:
             cut |= self.first_cut
@@ -175,6 +173,8 @@ class BlockRoute:
                 on_progress=report_state,
             )
             multipliers = solution.dual / scale
+            # The certified table is an upper bound, exact pricing a lower one. A ray of negative price that leaves the
+            # eikonal profile cuts the tree of its report.
             has_table = incumbent.try_table(task.certify(restricted.table(solution.q), task.cost))
             fresh, has_bound = self._price(task, incumbent, multipliers)
             report_state(None)

@@ -94,8 +94,7 @@ def solve(
         objective, `objective` and lower_bound do. `stopped` is the reason for the end: "gap", "time", "interrupt"
         (Ctrl-C; the result so far is certified) or "precision" (no method has higher accuracy). `Positions` by weights
         of columns: "columns" (the cheapest to `gap`). `StatisticalDesign`: "search" (no ray was found that gains more
-        than `gap`; this proves nothing). Factored form: "kappa" (the weights satisfy the claim to 2e-5) or "rounds"
-        (all are done) instead of "gap".
+        than `gap`; this proves nothing). Factored form: "kappa" (the weights satisfy the claim to 2e-5) or "rounds".
 
     Raises
     ------
@@ -170,12 +169,10 @@ class ProgramSpec:
 
     Attributes
     ----------
-    program : type
-        The class of the program.
+    program, methods : type, tuple of str
+        The class of the program; values of `md.solve(method=)`, the first by default.
     solve : callable
         solve(program, targets) returns a `SolveResult`, or a mechanism that is not a table.
-    methods : tuple of str
-        Values of `md.solve(method=)`, the first by default.
     rebuild : callable
         The program from a stored problem and the parameters of its file; needed unless it minimises the expected loss.
     closes_gap : bool

@@ -1,9 +1,7 @@
 """Negative weights of the eikonal system: where they are, and which of two causes explains each.
 
 The cause is "curvature" if the excess is positive at the place or in a neighbouring cell. Otherwise it is "boundary" in
-the rings within a nat of the border (`border_rings`), and "unknown" elsewhere and off grids. Neighbours count because
-the rule is first order in the cell size: with them it explains nearly every negative weight of the interior. They do
-not belong in a prediction: most neighbours of a positive excess have w > 0.
+the rings within a nat of the border (`border_rings`), and "unknown" elsewhere and off grids.
 """
 
 from __future__ import annotations
@@ -79,7 +77,8 @@ def _near_positive(problem: DesignProblem, excess: Vector) -> Mask:
     inside = problem.domain.lookup >= 0
     positive = np.zeros(inside.shape, bool)
     positive[inside] = excess > 0
-    # The excess is exact to first order in the cell size, so a neighbour counts too.
+    # The rule is first order in the cell size: with neighbours it explains nearly every negative weight inside. They do
+    # not belong in a prediction, because most neighbours of a positive excess have w > 0.
     return maximum_filter(positive, size=3, mode="constant")[inside]
 
 

@@ -1,10 +1,7 @@
 """Solve the eikonal weight system; if it has no solution, say so and return a private mechanism all the same.
 
-1. K w = 1 by one dense factorisation. All weights >= 0: done, exactly Algorithm 1.
-2. Otherwise the columns are too few, and the problem is padded (padding.py). Edge budgets (edge_budgets.py) remedy both
-   causes. A small problem also gets a linear program, which remedies the boundary: the least expected loss over w >= 0,
-   K w = 1 with the kernels of the padded cells and a constant report. The better table is returned.
-Weights are never clipped: that would break the row sums, and normalising them would break privacy.
+K w = 1 is solved by one dense factorisation; weights >= 0 are exactly Algorithm 1. Otherwise the problem is padded
+(padding.py), and gets edge budgets (edge_budgets.py) and, if it is small, a linear program. The better table counts.
 """
 
 from __future__ import annotations
@@ -56,6 +53,7 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> SolveResult:
         table, dual = kernel * np.maximum(weights, 0.0), system_dual
         parameters: dict[str, Any] = {"remedy": "none", "negative_weights": 0}
     else:
+        # Negative weights are never clipped: that breaks the row sums, and dividing rows by their sums breaks privacy.
         diagnosis = diagnose(problem, weights)
         ends = started + TABLE_ENDS * targets.time_limit
         # Ctrl-C in the fallback leaves it at once: a second call without time takes the first remedy as it is.
@@ -113,7 +111,8 @@ def _fallback(problem: DesignProblem, deadline: float, report: Report) -> _Fallb
 def _solve_padded_program(
     problem: DesignProblem, padded: PaddedProblem, time_limit: float
 ) -> tuple[Matrix, Vector] | None:
-    """Table (n, n) and multipliers (n,) of the linear program; None where time ended it."""
+    """Table (n, n) and multipliers (n,) of the linear program; None if time ended it."""
+    # The least expected loss over w >= 0, K w = 1, with the kernels of the padded cells: it remedies the boundary.
     n = problem.domain.size
     # The last column is the constant report: with it the program is feasible whatever the kernels are.
     kernel = np.hstack([np.exp(-padded.distances(padded.edges.length)), np.ones((n, 1))])
