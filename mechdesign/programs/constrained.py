@@ -105,7 +105,6 @@ class Constrained(Coupled):
 
     @property
     def convex_inequalities(self) -> list[cp.Constraint]:
-        """The inequalities among `user_inequalities` that are convex but not affine."""
         return [inequality for inequality in self.user_inequalities if not inequality.expr.is_affine()]
 
     def statement(self, margin: float = 0.0) -> cp.Problem:
@@ -128,7 +127,6 @@ class Constrained(Coupled):
 
     @property
     def limits(self) -> list[ClaimedLimit]:
-        """The claimed limits among the constraints."""
         return [constraint for constraint in self.constraints if isinstance(constraint, ClaimedLimit)]
 
     def side_rows(self) -> SideRows:

@@ -167,7 +167,6 @@ class MatchedOptimal(Program):
 
     @property
     def target(self) -> float:
-        """The expected distance, in units."""
         return check_distance(self.problem.matched_distance if self.distance is None else self.distance)
 
     def parameters(self) -> dict[str, Any]:

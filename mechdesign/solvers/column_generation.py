@@ -462,7 +462,7 @@ class BoxGeneration(Generation):
     def _grow_cores(self) -> None:
         # The shares fall with the gap, so cores only grow.
         share = next(share for gap, share in self.rule.shares if self.master.gap >= gap)
-        if share < self.pricer.share:
+        if share < self.pricer.outer_share:
             self.pricer.set_cores(share)
 
     def decide(self, incumbent: Incumbent, budget: TimeBudget) -> Decision:
@@ -474,7 +474,7 @@ class BoxGeneration(Generation):
         # Time is checked first: a late stall must be reported as time.
         elif self.stall.is_stalled or master.gap < options.finest:
             self.stop = Stop.PRECISION
-        has_final_cores = self.pricer.share == self.rule.shares[-1][1]
+        has_final_cores = self.pricer.outer_share == self.rule.shares[-1][1]
         self.is_in_sight = master.gap < options.in_sight * target and has_final_cores
         is_due = self._is_certificate_due(budget)
         if self.is_in_sight and self.stop is None:

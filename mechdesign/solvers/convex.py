@@ -103,8 +103,8 @@ def _solve_statement(statement: Any, program: Constrained) -> str:
     import cvxpy as cp
 
     refused: Exception | None = None
-    # HiGHS solves maxima and absolute values, Clarabel other cones. Clarabel fails on some entropies of a hundred places
-    # that it solves without equilibration.
+    # HiGHS solves maxima and absolute values, Clarabel other cones. Clarabel fails on some entropies of a hundred
+    # places that it solves without equilibration.
     for solver, options in ((cp.HIGHS, {}), (cp.CLARABEL, {}), (cp.CLARABEL, {"equilibrate_enable": False})):
         try:
             statement.solve(solver=solver, **options)
@@ -174,5 +174,5 @@ class _Tangents:
         """The first infeasible point on the way from the best table: its tangent cuts `outside` off."""
         assert self.incumbent.mass is not None
         inside = self.incumbent.mass / float(ROW_SUM)
-        points = [inside + share * (outside - inside) for share in _OPTIONS.steps]
+        points = [inside + way * (outside - inside) for way in _OPTIONS.steps]
         return next((point for point in points if _largest_value(self.program, point) > 0), outside)

@@ -92,9 +92,9 @@ def first_bound(task: Task) -> CoupledBound:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DesignRoute:
-    """Designs of changing priors, mixed by a master; share, of the remaining time."""
+    """Designs of changing priors, mixed by a master; time_share, of the remaining time."""
 
-    share: float = 1.0
+    time_share: float = 1.0
     name: str = "designs"
 
     def rejection_reason(self, task: Task) -> str | None:
@@ -102,7 +102,7 @@ class DesignRoute:
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
         generation = DesignGeneration(self.name, task, partial(design_of_cost, task))
-        return generate(generation, incumbent, budget.within(self.share) if self.share < 1 else budget)
+        return generate(generation, incumbent, budget.within(self.time_share) if self.time_share < 1 else budget)
 
 
 def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = None) -> SolveResult:
@@ -152,8 +152,8 @@ def _routes(task: Task) -> list[Route]:
     # Only routes that another one can replace give up a part of the time.
     is_followed = attempts[:1] != [Attempt.WHOLE] and Attempt.WHOLE in attempts
     routes: dict[Attempt, list[Route]] = {
-        Attempt.DESIGNS: [DesignRoute(share=_DESIGN_SHARE if is_followed else 1.0)],
-        Attempt.RAYS: [RayRoute(share=_RAY_SHARE if is_followed and attempts[0] is Attempt.RAYS else 1.0)],
+        Attempt.DESIGNS: [DesignRoute(time_share=_DESIGN_SHARE if is_followed else 1.0)],
+        Attempt.RAYS: [RayRoute(time_share=_RAY_SHARE if is_followed and attempts[0] is Attempt.RAYS else 1.0)],
         Attempt.WHOLE: whole,
     }
     return [route for attempt in attempts for route in routes[attempt]]

@@ -179,9 +179,9 @@ class VertexMaster:
         self.objective = float(self.costs @ self.x) + extra * self._unit
 
     def _optimum(self, time_limit: float, lower_bound: float) -> LinearSolution:
-        """The optimum by the current method; if that fails, switch to the other."""
         gap = 1 - lower_bound / self.objective if self.objective > 0 else 1.0
         tolerance = min(self.options.tolerance, gap / self.options.gap_per_tolerance)
+        # If the current method fails, the other one is used, also in later rounds.
         for is_interior in (self.is_interior, not self.is_interior):
             with suppress(SolverError):
                 return self._master.solve(time_limit, interior=tolerance if is_interior else None)

@@ -30,6 +30,7 @@ def solve_optimal(
         raise InputError(message, field="prior", value="a constant report costs nothing")
     attempts = optimal_attempts(problem, None if targets.method == "auto" else targets.method)
     size, limit = problem.domain.size, targets.time_limit
+    # Before any work: the block method factors a dense system of n equations.
     if attempts[0] is Attempt.BLOCKS:
         require_memory(size, size, tables=2, what="the equations of the block method")
     # Time for the last certificate is reserved; a pricing that has begun may end a little later.

@@ -34,7 +34,6 @@ class Stop(StrEnum):
 
     @property
     def is_early(self) -> bool:
-        """True if the caller ended the search, by a time limit or by Ctrl-C."""
         return self in (Stop.TIME, Stop.INTERRUPT)
 
 
@@ -244,5 +243,6 @@ def with_floor(result: SolveResult, floor: ClosedForm | None) -> SolveResult:
     """The result, its table replaced by the closed form if that loses less."""
     if floor is None or result.loss <= floor.loss:
         return result
+    # The bound and its multipliers stay: they do not depend on the table.
     parameters = {**result.parameters, "closed_form": floor.name}
     return replace(result, mass=floor.mass, loss=floor.loss, parameters=parameters)

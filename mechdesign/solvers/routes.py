@@ -35,16 +35,16 @@ _TRIALS = 8  # solves of a whole program, with margins that grow
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RayRoute:
-    """Column generation at vertices; share, of the remaining time."""
+    """Column generation at vertices; time_share, of the remaining time."""
 
     name: str = "rays"
-    share: float = 1.0
+    time_share: float = 1.0
 
     def rejection_reason(self, task: Task) -> str | None:
         return None
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
-        limit = budget.within(self.share) if self.share < 1 else budget
+        limit = budget.within(self.time_share) if self.time_share < 1 else budget
         return generate(RayGeneration(self.name, task, incumbent.target), incumbent, limit)
 
 

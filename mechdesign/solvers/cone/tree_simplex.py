@@ -634,7 +634,6 @@ def _unlink(v, parent, child, following, before):  # type: ignore[no-untyped-def
 
 @numba.njit(cache=True, nogil=True)
 def _link(v, up, parent, child, following, before):  # type: ignore[no-untyped-def]
-    """Make v the first child of `up`."""
     parent[v] = up
     before[v], following[v] = -1, child[up]
     if child[up] >= 0:

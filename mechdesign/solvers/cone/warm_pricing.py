@@ -93,7 +93,7 @@ class WarmPricer:
             core=np.full(m, n, np.int64),
             near=nearest,
         )
-        self.share = 1.0  # of cost and multipliers that cores leave out
+        self.outer_share = 1.0  # of cost and multipliers that cores leave out
 
     def orbit_minimum(self, values: Vector) -> Vector:
         """The minimum of the values (n,) over each orbit of places."""
@@ -126,7 +126,7 @@ class WarmPricer:
 
     def set_cores(self, share: float) -> None:
         """Limit the share of cost and multipliers outside of cores, which never shrink; sparse graphs have no cores."""
-        before, self.share = self.share, share
+        before, self.outer_share = self.outer_share, share
         if not self.cone.is_complete:
             return
         trees, (m, n) = self.trees, self.cost.shape

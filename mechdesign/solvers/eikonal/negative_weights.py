@@ -35,7 +35,6 @@ class Diagnosis(FrozenRecord):
     places: Points  # (n, k): coordinates
 
     def summary(self) -> str:
-        """One sentence: their number, the worst, and the number by cause."""
         if not len(self.cells):
             return f"K w = 1 has a solution w >= 0: none of {len(self.weights)} weights is negative"
         worst = int(np.argmin(self.weights))
