@@ -14,20 +14,6 @@ Statements.
    radius r_k(u) + |u - v| about v contains the disc of radius r_k(u) about u, so r_k and c obey statement 2. Moreover
    q(u) < e^STEP c(u). So q(u) - |u - v| < c(u) - |u - v| + (e^STEP - 1) c(u) <= c(v) + (e^STEP - 1) most.
 
-Doubles. The share of a cell in a disc of radius R is a sum of four areas of quarter discs. Each is off by less than
-40 u R^2, u = 2^-53, for which 2^-45 R^2 is subtracted. A cell counts in full if its farthest corner, rounded up, lies
-within. A sum of m shares times people is off by less than (m + 8) u of itself, so k (1 + 2 (m + 8) u) are required. (2)
-Statement 1 therefore holds, statement 2 up to the rounding of one difference. Statement 3 is for exact sums: people
-who are counted up to this rounding may need the next radius.
-
-The stored level is eps = nats / r, rounded down. If nats / eps < most at a node, the disc of that radius about it holds
-k people. If it is so at any place, the disc of radius nats / eps + D does, D the diagonal of a cell. Proof: at a place
-nats / eps is a weighted harmonic mean of r at the corners of its cell. So it is at least the smallest of these r, and
-the disc of that radius about that corner lies in the disc about the place.
-
-The integral of eps along a straight line of length s < R = r(u) - D from a node u is at most
-nats min(s / least, ln(R / (R - s))). Proof: after a length t, r >= R - t at the corners of the cell, by statement 2.
-So it is at most nats for s <= 0.63 R, where ln(R / (R - s)) <= 1.
 Source: Koufogiannis & Pappas 2016, section IV; K. Chatzikokolakis, C. Palamidessi and M. Stronati, Constructing elastic
 distinguishability metrics for location privacy (PoPETs 2015); the statement is ours.
 """
@@ -73,7 +59,7 @@ def elastic_level(
     Returns
     -------
     PrivacyLevel
-        In nats per unit, with the properties that the module docstring proves.
+        In nats per unit, with the properties that statements 1 to 3 of the module give it.
 
     Examples
     --------
@@ -83,6 +69,17 @@ def elastic_level(
     True
     """
     nats = check_epsilon(nats, "nats")
+    # The stored level is eps = nats / r, rounded down. If nats / eps < most at a node, the disc of that radius about it
+    # holds k people. If it is so at any place, the disc of radius nats / eps + D does, D the diagonal of a cell. Proof:
+    # at a place nats / eps is a weighted harmonic mean of r at the corners of its cell. So it is at least the smallest
+    # of these r, and the disc of that radius about that corner lies in the disc about the place.
+    #
+    # The integral of eps along a straight line of length s < R = r(u) - D from a node u is at most
+    #
+    #     nats min(s / least, ln(R / (R - s))).
+    #
+    # Proof: after a length t, r >= R - t at the corners of the cell, by statement 2. So the integral is at most nats
+    # for s <= 0.63 R, where ln(R / (R - s)) <= 1.
     values = nats * ROUND_DOWN / elastic_radii(density, people=people, least=least, most=most)
     return PrivacyLevel(raster=level_raster([density.x, density.y, density.z], values, density.unit))
 
@@ -106,7 +103,7 @@ def elastic_radii(density: Raster, *, people: float, least: float, most: float) 
     shares = np.concatenate([_shares(part, steps, reach) for part in parts])
     spans = np.array([[min(math.ceil(radius / step + 0.5), far) for step, far in zip(steps, reach, strict=True)]
                        for radius in radii])  # fmt: skip
-    # (2), with m at most the cells of the largest disc: such a sum of doubles proves that the disc holds k people.
+    # (2), above `_shares`, with m at most the cells of the largest disc: such a sum proves that k people live there.
     required = people * (1 + 2 * ((2 * reach[0] + 1) * (2 * reach[1] + 1) + 8) * _UNIT)
     first = _first(np.ascontiguousarray(counts), required, shares, spans)
     if (first == len(radii)).all():
@@ -133,6 +130,11 @@ def _steps(density: Raster) -> tuple[float, float]:
     return steps[0], steps[1]
 
 
+# The share of a cell in a disc of radius R is a sum of four areas of quarter discs. Each is off by less than 40 u R^2,
+# u = 2^-53, for which 2^-45 R^2 is subtracted. A cell counts in full if its farthest corner, rounded up, lies within. A
+# sum of m shares times people is off by less than (m + 8) u of itself, so k (1 + 2 (m + 8) u) are required (2).
+# Statement 1 therefore holds, statement 2 up to the rounding of one difference. Statement 3 is for exact sums: people
+# who are counted up to this rounding may need the next radius.
 def _shares(radius: Floats, steps: tuple[float, float], reach: list[int]) -> Floats:
     """The shares (k, a, b) of cells (a, b) in discs of radii (k, 1, 1) about cell (0, 0), rounded down."""
     x, y = (step * np.arange(far + 1, dtype=np.float64) for step, far in zip(steps, reach, strict=True))

@@ -4,22 +4,7 @@ On either axis the report of x is the cell k of a grid of side G that contains x
 
     p(k | x) = Phi((k G + G/2 - x) / s) - Phi((k G - G/2 - x) / s).                                             (1)
 
-If s = 0, it is 1 for the true cell and 0 for others. Below, x is measured from the centre of the reported cell,
-p(x) = p(0 | x), and d > 0 is a distance along one axis.
-
-Facts.
-
-1. ln p is concave, as an integral of a log-concave function. So ln p(x) - ln p(x + d) never falls as x grows. Over
-   reports at most K cells from x, its maximum is at x = (K + 1/2) G. Over reports with p(x) >= P, it is at the x > 0
-   with p(x) = P.
-2. No epsilon is finite. By (1), -p'(x) / p(x) is the mean of (x - y) / s^2 over the noisy positions y = x + s Z in the
-   cell, where y <= G/2. So ln p(x) - ln p(x + d) >= d (x - G/2) / s^2, which grows without limit. If s = 0, a report
-   rules out all positions outside its cell.
-3. The total variation between x and x + d is at most 2 Phi(d / 2s) - 1, attained if a border lies half-way, and 1 if
-   s = 0 and a border lies between. Proof: the likelihood ratio is monotone in k. So p(k | x + d) - p(k | x) changes its
-   sign at one border b, and the variation is Phi((x + d - b) / s) - Phi((x - b) / s).
-4. For positions spread evenly over the cells, the error on each axis is U + s Z. U is uniform on [-G/2, G/2] and
-   independent of Z. So the mean square over both axes is 2 (G^2 / 12 + s^2).
+If s = 0, it is 1 for the true cell and 0 for others. Facts 1 to 4 about it stand at `Rule`.
 
 Figures are doubles from the tails of the normal law, correct to ten digits. Axes are independent: their nats add up.
 Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it); the grid
@@ -49,6 +34,19 @@ _POSITIONS, _CELLS = (0, 250, 500, 999, 1000, 1250), (-5, -3, -2, -1, 0, 1, 2, 3
 _NODES = 200  # of each Gauss rule of the mean distance
 
 
+# Facts. x is measured from the centre of the reported cell, p(x) = p(0 | x), and d > 0 is a distance on one axis.
+#
+# 1. ln p is concave, as an integral of a log-concave function. So ln p(x) - ln p(x + d) never falls as x grows. Over
+#    reports at most K cells from x, its maximum is at x = (K + 1/2) G. Over reports with p(x) >= P, it is at the
+#    x > 0 with p(x) = P.
+# 2. No epsilon is finite. By (1), -p'(x) / p(x) is the mean of (x - y) / s^2 over the noisy positions y = x + s Z in
+#    the cell, where y <= G/2. So ln p(x) - ln p(x + d) >= d (x - G/2) / s^2, which grows without limit. If s = 0, a
+#    report rules out all positions outside its cell.
+# 3. The total variation between x and x + d is at most 2 Phi(d / 2s) - 1, attained if a border lies half-way, and 1
+#    if s = 0 and a border lies between. Proof: the likelihood ratio is monotone in k. So p(k | x + d) - p(k | x)
+#    changes its sign at one border b, and the variation is Phi((x + d - b) / s) - Phi((x - b) / s).
+# 4. For positions spread evenly over the cells, the error on each axis is U + s Z. U is uniform on [-G/2, G/2] and
+#    independent of Z. So the mean square over both axes is 2 (G^2 / 12 + s^2).
 @dataclass(frozen=True, kw_only=True)
 class Rule:
     """A rounding rule: side of a cell and deviation of the offset on each axis, in m; its model and limits in words."""
@@ -128,9 +126,9 @@ RULES = {
 def audit_rule(name: str) -> dict[str, Any]:
     """Audit one report of a rule; lengths in m, effective_epsilon None with `why`.
 
-    distances has a row for each d along one axis: the total variation, the largest nats in `cells` and `probabilities`,
-    and as `separated` the share of pairs that every report distinguishes. laplace has the levels with the same errors,
-    in nats per km.
+    distances has a row for each d along one axis. It has the total variation, the largest nats in `cells` and
+    `probabilities`, and as `separated` the share of pairs that every report distinguishes. laplace has the levels with
+    the same errors, in nats per km.
     """
     rule = named_rule(name)
     mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)

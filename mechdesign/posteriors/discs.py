@@ -1,15 +1,8 @@
 """Discs: the sets of cells, or of places, whose centres one disc of a given radius contains.
 
-1. Discs anywhere. Two or more points fit into a disc of radius R exactly if the discs of radius R about them meet. Then
-   their common part has a corner, where two of these circles cross. So every set in a disc is part of one in a disc
-   centred at a crossing of two circles. On a lattice discs are translates of a few shapes.
-2. Parts. A limit on the share of a set holds for its parts, but a limit on the multiple of its people needs every set
-   in a disc. The circles cut the plane into faces, and all discs centred in one face contain the same points. Each face
-   has a crossing at its border, unless it is the disc about a lone point. A disc that moves off a crossing in some
-   direction contains those points on its circle that lie on that side.
-
-Lengths are doubles. A centre counts as inside up to R (1 + 2^-40), far beyond their rounding, so that no disc of radius
-R contains more than a listed set. A verifier finds the same sets unless a length is that close to R.
+Facts 1 and 2 at `disc_shapes` say which sets suffice. Lengths are doubles. A centre counts as inside up to
+R (1 + 2^-40), far beyond their rounding, so that no disc of radius R contains more than a listed set. A verifier finds
+the same sets unless a length is that close to R.
 """
 
 from __future__ import annotations
@@ -76,6 +69,13 @@ def largest_sums(values: Matrix, count: int) -> Vector:
     return np.asarray(np.partition(values, rest, axis=0)[rest:].sum(axis=0))
 
 
+# 1. Discs anywhere. Two or more points fit into a disc of radius R exactly if the discs of radius R about them meet.
+#    Then their common part has a corner, where two of these circles cross. So every set in a disc is part of one in a
+#    disc centred at a crossing of two circles. On a lattice discs are translates of a few shapes.
+# 2. Parts. A limit on the share of a set holds for its parts, but a limit on the multiple of its people needs every
+#    set in a disc. The circles cut the plane into faces, and all discs centred in one face contain the same points.
+#    Each face has a crossing at its border, unless it is the disc about a lone point. A disc that moves off a
+#    crossing in some direction contains those points on its circle that lie on that side.
 def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed, *, every: bool = False) -> list[IntegerMatrix]:
     """The shapes (s, axes) of discs on a lattice, as steps from a corner; only the largest, unless `every` is True."""
     side, wide = np.asarray(cell), radius * WIDER
@@ -85,7 +85,7 @@ def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed, *, ever
     if centres == "places":
         return [steps[distance <= wide]]
     by_content: dict[bytes, IntegerMatrix] = {}
-    # (1): discs centred at crossings suffice, and with `every` those that move off them (2). Translated to a corner,
+    # 1: discs centred at crossings suffice, and with `every` those that move off them (2). Translated to a corner,
     # equal shapes are one.
     for crossing in _crossings(places[distance <= 2 * wide], wide, every=every):
         insides = _faces(places - crossing, wide) if every else [_within(places - crossing, wide)]
@@ -154,7 +154,7 @@ def _faces(offsets: Points, wide: float) -> Iterator[Mask]:
         turns = np.unique(np.round(across % (2 * np.pi), 9))
         between = (turns + np.append(turns[1:], turns[:1] + 2 * np.pi)) / 2
         directions = np.stack([np.cos(between), np.sin(between)], axis=1)
-    # (2): a disc that moves off the crossing loses the points of its circle that lie behind.
+    # 2, above `disc_shapes`: a disc that moves off the crossing loses the points of its circle that lie behind.
     for inside in [within, *(within & ~(on_circle & (offsets @ direction <= 0)) for direction in directions)]:
         if inside.any():
             yield inside

@@ -16,17 +16,6 @@ are a convex cone: mixing, merging and post-processing of reports stay in it. Tw
 3. Several priors, by day and by night, each have their rows. Those of mixtures of the priors follow.
 4. An adversary who guesses a position is right within R with probability beta at most, per report.
 
-Limits in files. Every reader refuses a limit that breaks one of these rules (`DiscConstraint.from_file`, the page, the
-client, and for exported tables the stand-alone script):
-
-* A limit has exactly the names radius, centres and people, and either share and wrong_by or factor. `constraint` has
-  its kind. In exported tables it has share (as designed) or factor alone, as two integers.
-* radius: a number, positive and below 1e150. centres: anywhere, places or area; area of a share on a grid of two axes.
-* people: at least one row, each of as many integers from 0 on as there are secrets, of a sum from 1 to 2^32 - 1.
-* share, wrong_by and factor: a fraction "a/b" of integers below 2^16, b from 1 on. 0 < share < 1, wrong_by >= 1, factor
-  > 1.
-* A file with a limit has no claim between positions: the rows that limits are checked on would never be drawn alone.
-
 Source: ours. An adversary's least expected error: Shokri et al. 2012; with the average error: Shokri 2015; the
 rho1-to-rho2 breach: Evfimievski et al. 2003.
 """
@@ -157,9 +146,22 @@ class DiscConstraint(ClaimedLimit):
         limit = {"radius": self.radius, "centres": self.centres, name: [value.numerator, value.denominator]}
         return [{**limit, "people": persons} for persons in np.atleast_2d(np.asarray(self.people)).tolist()]
 
+    # Limits in files. Every reader refuses a limit that breaks one of these rules: `from_file`, the page, the client,
+    # and for exported tables the stand-alone script.
+    #
+    # * A limit has exactly the names radius, centres and people, and either share and wrong_by or factor.
+    #   `constraint` has its kind. In exported tables it has share (as designed) or factor alone, as two integers.
+    # * radius: a number, positive and below 1e150. centres: anywhere, places or area; area of a share on a grid of
+    #   two axes.
+    # * people: at least one row, each of as many integers from 0 on as there are secrets, of a sum from 1 to
+    #   2^32 - 1.
+    # * share, wrong_by and factor: a fraction "a/b" of integers below 2^16, b from 1 on. A share is below
+    #   1 and above 0, wrong_by at least 1, a factor above 1.
+    # * A file with a limit has no claim between positions: the rows that limits are checked on would never be drawn
+    #   alone.
     @classmethod
     def from_file(cls, description: Mapping[str, Any]) -> Self:
-        """Read a limit; InputError if it breaks a rule of the module docstring."""
+        """Read a limit; InputError if it breaks one of the rules above."""
         known = check_keys(dict(description), "constraints", [field.name for field in fields(cls)])
         radius, people = known["radius"], known["people"]
         # Types are compared exactly: True is an int in Python, but another reader would refuse or misread it.

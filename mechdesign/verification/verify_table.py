@@ -15,38 +15,7 @@ Claim (`check_metric`). Metric and domain are data of the file. They are compare
 the printed sentence is made from them. T is the scale of the metric, E its epsilon, B the largest of its levels, and
 |p - q| the distance between the coordinates of two secrets.
 
-    discrete: no edge is longer than T E, nor a shortest path between secrets without an edge.
-
-    euclidean: the same with T E |p - q|.
-
-    eikonal: no edge is longer than T B |p - q|, or of length 0 unless T B is 0. All neighbours have an edge, if no cell
-    of the grid is masked.
-
-    streets, graph: nothing is compared, as the list is the claim.
-
-Positions (`check_positions`), if they are claimed. The cells are squares of side h. A position is x = centre of cell v
-+ h s, s in [-1/2, 1/2]^2. The mechanism first draws a row of the 3 x 3 cells around v. Along either axis, the steps -1,
-0, +1 have the weights
-
-    (1/2 - s)^2 / 2,   3/4 - s^2,   (1/2 + s)^2 / 2.                                                             (2)
-
-From that row it draws a report y. A missing cell has the row of the first cell that shares a side with it, or else of
-the first that shares a corner. Let e be the bilinear function of the levels listed for the corners of a cell, or of its
-four quarters. With a level eps nowhere below e,
-
-    P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
-
-because |grad P| <= e P on every cell.                                                                           (3)
-Both sides of (3) are polynomials. On the four quarters of a cell the Bernstein coefficients of grad P are at most those
-of e P, in integers.
-
-Limits on posteriors to a share over/under (`check_posterior_limits`). N(u) people live at the cell of u. After any
-report y and for every disc
-
-    under * sum over u inside of N(u) A[u][y] <= over * sum over all u of N(u) A[u][y].                         (4)
-
-By area, so do any cells that are together no larger than the disc. A limit has a radius, centres, people, and a share
-or a factor. The script refuses any other limit, and any limit together with a claim about positions.
+Positions (`check_positions`) and limits on posteriors (`check_posterior_limits`) are checked if they are claimed.
 
 The script trusts coordinates, unit and place on Earth. It trusts that lengths are integrals, that a varying level is
 nowhere below e, and the neighbours if cells are masked. It trusts lengths that are the claim themselves, which
@@ -479,7 +448,7 @@ class ExactLimit:
 
 
 def check_metric(table: TableFile, claim: dict[str, Any]) -> list[str]:
-    """Compare unit, grid and edges with the claimed metric; for streets and graphs only the first two."""
+    """Compare unit, grid and edges with the claimed metric; for streets and graphs the list of edges is the claim."""
     metric, domain = Metric(claim["metric"]), claim["domain"]
     if domain["unit"] != table.header["unit"]:
         return [f"the claim is in nats per {domain['unit']} but the coordinates are in {table.header['unit']}"]
@@ -628,6 +597,14 @@ def _grid(domain: dict[str, Any]) -> str:
 
 
 # ---- limits on posteriors ----
+# A share is limited to over/under. N(u) people live at the cell of u. After any report y and for every disc
+#
+#     under * sum over u inside of N(u) A[u][y] <= over * sum over all u of N(u) A[u][y].                         (4)
+#
+# By area, so do any cells that are together no larger than the disc. A limit has a radius, centres, people, and a share
+# or a factor. The script refuses any other limit, and any limit together with a claim about positions.
+
+
 def check_posterior_limits(table: TableFile, claim: dict[str, Any]) -> list[str]:
     """(4) for every limit, disc and report."""
     faults = []
@@ -770,6 +747,22 @@ def limit_sentence(cap: dict[str, Any], table: TableFile) -> str:
 
 
 # ---- positions ----
+# The cells are squares of side h. A position is x = centre of cell v + h s, s in [-1/2, 1/2]^2. The mechanism first
+# draws a row of the 3 x 3 cells around v. Along either axis, the weights of the steps -1, 0 and +1 are (1/2 - s)^2 / 2,
+# 3/4 - s^2 and (1/2 + s)^2 / 2 (2).
+#
+# From that row it draws a report y. A missing cell has the row of the first cell that shares a side with it, or else of
+# the first that shares a corner. Let e be the bilinear function of the levels listed for the corners of a cell, or of
+# its four quarters. With a level eps nowhere below e,
+#
+#     P(y|x) <= e^D P(y|x'),    D the least integral of eps along paths from x to x' inside the cells,
+#
+# because |grad P| <= e P on every cell. (3)
+#
+# Both sides of (3) are polynomials. On the four quarters of a cell the Bernstein coefficients of grad P are at most
+# those of e P, in integers.
+
+
 def check_positions(table: TableFile, claim: dict[str, Any]) -> list[str]:
     """(3) at every position, by coefficients of both sides; 0 < e <= T B; S(u) = 2^62."""
     if claim["positions"] is None:
