@@ -4,8 +4,9 @@
     python scripts/prose.py --under mechdesign/geo       counts of one folder or file
     python scripts/prose.py --places "of no"             where a pattern occurs
 
-Passages are docstrings, comments, messages (strings of three words or more) and the text of pages. A ceiling only
-falls: lower it when the count is lower. Rules and examples are in docs/writing.md.
+Passages are docstrings, comments, messages (strings of three words or more that are not programs) and the text of
+pages. A ceiling only falls: lower it when the count is lower. The last lines count full-line comments of the package
+and the length of test names; they have no ceiling. Rules and examples are in docs/writing.md.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -118,9 +120,13 @@ def without_code(docstring: str) -> str:
     return re.sub(r"(?m)^ *(>>>|\.\.\.|python |mechdesign |\.\. ).*$", "", docstring)
 
 
+# Programs in strings: JavaScript, C, SQL and Python have lines that end in ; or { or begin with a keyword.
+PROGRAM = re.compile(r"(?m)[;{]\s*$|^\s*(#include |import |from [\w.]+ import |def |async |const |SELECT |CREATE )")
+
+
 def message(line: int, text: str) -> Iterator[Passage]:
-    """Yield a string that is long enough to be read as a sentence."""
-    if len(re.findall(r"[a-z]{2,}", text)) >= 3:
+    """Yield a string that is long enough to be read as a sentence, and is not a program."""
+    if len(re.findall(r"[a-z]{2,}", text)) >= 3 and not PROGRAM.search(text):
         yield Passage("message", line, text)
 
 
@@ -202,8 +208,8 @@ def places_in(file: str, source: str) -> Iterator[Place]:
             yield Place(TEST_NAME, file, line, function)
 
 
-def places_under(folder: str) -> Iterator[Place]:
-    """Yield the occurrences in all files of the tree that stand under a folder, or are it."""
+def files_under(folder: str) -> Iterator[tuple[str, Path]]:
+    """Yield the names and paths of all files of the tree in a folder, or of one file."""
     for place in PLACES:
         top = ROOT / place
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
@@ -211,7 +217,24 @@ def places_under(folder: str) -> Iterator[Place]:
             under = not folder or file == folder or file.startswith(folder.rstrip("/") + "/")
             hidden = any(part.startswith((".", "generated", "tutorials")) for part in Path(file).parts)
             if under and not hidden and path.suffix in READERS and file not in SAMPLES:
-                yield from places_in(file, path.read_text(encoding="utf-8"))
+                yield file, path
+
+
+def comment_lines(source: str) -> int:
+    """The number of full-line comments in Python source."""
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return sum(token.type == tokenize.COMMENT and token.line.lstrip().startswith("#") for token in tokens)
+
+
+def figures(files: dict[str, str]) -> Iterator[str]:
+    """Yield sentences on comments and test names in files by name."""
+    python = {file: source for file, source in files.items() if file.endswith(".py")}
+    comments = sum(comment_lines(source) for file, source in python.items() if file.startswith("mechdesign/"))
+    yield f"{comments:6}  full-line comments in the package"
+    names = (name for file, source in python.items() for _, name in function_names(".py", source))
+    lengths = [len(name) for name in names if name.startswith("test_")]
+    if lengths:
+        yield f"{median(lengths):6g}  characters of a test name, median; {max(lengths)} at most"
 
 
 def main() -> int:
@@ -220,7 +243,8 @@ def main() -> int:
     parser.add_argument("--places", metavar="PATTERN", help="list where a pattern occurs; all: every one")
     parser.add_argument("--under", metavar="FOLDER", default="", help="only this folder or file")
     options = parser.parse_args()
-    places = list(places_under(options.under))
+    files = {file: path.read_text(encoding="utf-8") for file, path in files_under(options.under)}
+    places = [place for file, source in files.items() for place in places_in(file, source)]
     if options.places:
         for place in places:
             if options.places in ("all", place.pattern):
@@ -229,6 +253,7 @@ def main() -> int:
     counts = {pattern: sum(place.pattern == pattern for place in places) for pattern in CEILINGS}
     for pattern, count in counts.items():
         print(f"{count:6}  {'' if options.under else f'of {CEILINGS[pattern]:4} '} {pattern}")
+    print(*figures(files), sep="\n")
     above = [pattern for pattern, count in counts.items() if count > CEILINGS[pattern] and not options.under]
     for pattern in above:
         print(f'more of "{pattern}" than before: python scripts/prose.py --places "{pattern}"', file=sys.stderr)

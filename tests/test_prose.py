@@ -30,6 +30,7 @@ def test_columns_are_retained(): pass
 ''',
     "a.md": "What does it cost?\n\n* " + "One idea. " * 40 + "\n\n```\nwhat the code prints is no prose\n```\n",
     "a.js": "function need() {}\n",
+    "program.py": 'PAGE = """const told = [];\nfor (;;) { what is told, is told what is told }"""\n',
 }
 
 
@@ -46,6 +47,14 @@ def test_sample_is_found(pattern: str) -> None:
 @pytest.mark.parametrize("file", CLEAN)
 def test_clear_text_is_not_flagged(file: str) -> None:
     assert patterns_in(file, CLEAN[file]) == []
+
+
+def test_figures_count_comments_and_names() -> None:
+    source = "# One line.\n# And another.\ndef test_a(): pass  # not a full line\ndef test_abcd(): pass\n"
+    comments, names = prose.figures({"mechdesign/a.py": source, "README.md": "# A page"})
+    assert comments.split()[0] == "2"
+    assert names.split()[0] == "7.5"
+    assert names.endswith("; 9 at most")
 
 
 def test_places_have_their_line() -> None:

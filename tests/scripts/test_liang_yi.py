@@ -158,7 +158,7 @@ def test_places_are_projected_and_those_missing_dropped(tmp_path: Path, header):
     assert np.linalg.norm(flat[1] - flat[0]) == pytest.approx(845.1, abs=0.5)  # of the parallel of 40.7 degrees
 
 
-@pytest.mark.study
+@pytest.mark.exhaustive
 def test_a_file_of_incomes_is_read_and_tables_are_written(tmp_path: Path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
     file = tmp_path / "incomes.csv"

@@ -234,7 +234,7 @@ def test_two_way_in_the_plane(gamma, growth):
     assert found[straight] == pytest.approx(truth[straight], rel=ATTAINED)
 
 
-@pytest.mark.study
+@pytest.mark.exhaustive
 def test_two_way_is_the_soft_region_of_a_rounded_quadrant():
     width = 0.6
     inner = width / math.sqrt(2)

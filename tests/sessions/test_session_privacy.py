@@ -163,7 +163,7 @@ def test_windows_are_summed_over_every_transcript(rule: str) -> None:
     assert reached == (given.worst("1d") if count else 0)
 
 
-@pytest.mark.study
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("rule", RULES_AND_MORE)
 @pytest.mark.obligation("session-limit")
 def test_two_windows_are_summed_over_every_transcript(rule: str) -> None:

@@ -144,7 +144,7 @@ def test_cycling_simplex_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     assert design.lower_bound <= optimal_design(problem, gap=FINE).loss <= design.loss
 
 
-@pytest.mark.study
+@pytest.mark.exhaustive
 def test_map_that_made_highs_cycle() -> None:
     design = optimal_design(random_map(37, 4, 12), gap=1e-4, time_limit=120)
     assert design.stopped == "gap"

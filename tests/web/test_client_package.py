@@ -120,7 +120,7 @@ def tsc(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return [str(folder / "node_modules" / ".bin" / "tsc")]
 
 
-@pytest.mark.study
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     ("module", "resolution", "also"),
     [("nodenext", "nodenext", FOR_NODE), ("node16", "node16", FOR_NODE), ("esnext", "bundler", "")],
