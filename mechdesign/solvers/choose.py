@@ -4,8 +4,8 @@ The optimal program (`rule`, by method "auto"):
 
 1. `pool` alone, if secrets > 4,900 and a pool accepts the problem.
 2. `highs`, if reports < secrets and constraints <= 60,000.
-3. `columns`, if secrets <= 2,500 and all pairs are edges, or secrets <= 700, or the nearest place is < 0.45 nats away;
-   else `blocks`.
+3. `columns`, up to 2,500 secrets and if all pairs are edges, or secrets <= 700, or the nearest place is < 0.45 nats
+   away; else `blocks`.
 4. `highs`, if constraints <= 60,000, unless it was first.
 
 | route | method |
@@ -20,10 +20,10 @@ Coupled programs (`coupled_attempts`):
 1. Designs of changing priors, if the whole program has > 60,000 rows and `designs_fit`; else rays, if `suits_rays` and
    side rows <= secrets.
 2. The whole program, if it has <= 400,000 rows: by the simplex method up to 10,000 rows, else by interior points.
-3. Rays, if they were not to be first and secrets <= 450.
+3. Rays up to 450 secrets, unless `suits_rays` and side rows <= secrets.
 
 "The nearest place" is the median over places of the distance to it in nats. If a route ends above the gap, the next one
-that accepts the problem continues. benchmarks/run.py times the routes.
+that accepts the problem continues.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from mechdesign.solvers.result import SolveResult, Targets
 
 MethodName = Literal["highs", "columns", "blocks", "pool"]  # of the optimal program, as users name them
 METHODS: tuple[MethodName, ...] = get_args(MethodName)
+# These limits divide routes by the time that they take, on problems as in benchmarks/run.py; no bound rests on them.
 SMALL = 60_000  # constraints of the whole program up to which HiGHS solves it at once
 MANY = 700  # secrets up to which columns are taken whatever the edges
 LARGEST = 2_500  # secrets up to which columns fit: 8 bytes for each of 24 n columns and blocks of rows
@@ -244,6 +245,7 @@ def coupled_attempts(problem: DesignProblem, rows: SideRows) -> list[Attempt]:
     attempts, size = [], problem.domain.size
     # A side row for every entry takes a hundred times as long by rays as by the whole program.
     rays_first = suits_rays(problem) and rows.size <= size
+    # Designs come first only where the whole program is large; below, HiGHS needs less time for it.
     if count_rows(problem, rows.size) > DESIGNS_FIRST and designs_fit(problem, rows):
         attempts.append(Attempt.DESIGNS)
     elif rays_first:
@@ -267,6 +269,7 @@ def takes_factors(program: EikonalWeights, method: str) -> bool:
     """True if eikonal weights are solved in factors, not as a table."""
     if method == "factored":
         return True
+    # A request above returns before this test: the solver then says why it does not accept the program.
     is_large = program.problem.domain.size > LARGEST_TABLE
     if method != "auto" or not is_large or not FACTORED_SOLVER.is_filled:
         return False

@@ -38,6 +38,7 @@ def memory(problem: DesignProblem, route: MethodName) -> int:
         "blocks": lambda: 14.0,
         "pool": lambda: 20_000.0 / m + (7.0 if problem.loss.code is None else 0.0),
     }
+    # The models count tables of n m entries.
     return int(BYTES_PER_ENTRY * n * m * tables[route]())
 
 

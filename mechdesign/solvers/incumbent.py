@@ -33,7 +33,7 @@ _SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve
 
 
 class Certified(NamedTuple):
-    """An integer table (n, m), by how much it may exceed each limit (k,), and its objective."""
+    """An integer table (n, m), its largest possible excess over each limit (k,), and its objective."""
 
     mass: Masses
     excess: Vector
