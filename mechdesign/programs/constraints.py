@@ -181,7 +181,9 @@ class ErrorCap(RowConstraint):
     def check(self, problem: DesignProblem) -> None:
         all_or_places(self.secrets, problem.domain.size, "secrets")
         if problem.domain.kind == "nodes":
-            raise InputError("nodes of a graph have no place", field="radius", value=self.radius)
+            raise InputError(
+                "needs places with coordinates: nodes of a graph have none", field="radius", value=self.radius
+            )
         problem.domain.require_alike(problem.reports)
 
     def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:

@@ -200,11 +200,11 @@ class MatchedOptimal(Program):
 def require_euclidean(problem: DesignProblem) -> None:
     """Raise an UnsuitableError unless the metric is Euclidean."""
     if not isinstance(problem.metric, Euclidean):
-        message = "mechanisms are matched by distance under the Euclidean metric alone"
+        message = "must be euclidean: mechanisms are matched by distance only under that metric"
         raise UnsuitableError(message, field="metric", value=problem.metric.kind)
 
 
 def require_distances(domain: Domain) -> None:
     """Raise an UnsuitableError unless places have coordinates."""
     if domain.kind == "nodes":
-        raise UnsuitableError("nodes of a graph have no distance in units", field="domain")
+        raise UnsuitableError("needs places with coordinates: nodes of a graph have none", field="domain")

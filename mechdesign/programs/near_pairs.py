@@ -36,7 +36,7 @@ def near_pairs(problem: DesignProblem) -> DesignProblem:
     """The problem with near pairs alone, on a grid of one or two axes; its edges are among those of `problem`."""
     domain = problem.domain
     if not isinstance(problem.metric, Euclidean) or domain.kind != "grid" or domain.dimension > 2:
-        message = "near pairs stand for all pairs of a Euclidean metric on a grid of one or two axes"
+        message = "near pairs need a Euclidean metric on a grid of one or two axes"
         value = f"graph, for a {problem.metric.kind} metric on {domain.kind} of {domain.dimension} axes"
         raise UnsuitableError(message, field="method", value=value)
     edges = near_edges(problem.edges, domain)
@@ -45,7 +45,11 @@ def near_pairs(problem: DesignProblem) -> DesignProblem:
     try:
         near.edges  # noqa: B018
     except InputError as error:
-        raise UnsuitableError("no near pair joins the parts of the domain", field="method", value="graph") from error
+        raise UnsuitableError(
+            "near pairs leave the domain disconnected: no neighbour of the stencil joins its parts",
+            field="method",
+            value="graph",
+        ) from error
     return near
 
 

@@ -111,7 +111,7 @@ def _solve_statement(statement: Any, program: Constrained) -> str:
             return str(solver)
         except (cp.error.SolverError, ValueError) as error:
             refused = error
-    message = "neither HiGHS nor Clarabel solves the program with these inequalities"
+    message = "neither HiGHS nor Clarabel solves the program with these inequalities: use other cvxpy functions"
     inequalities = ", ".join(map(str, program.convex_inequalities))
     raise InputError(message, field="constraints", value=inequalities[:_SHOWN]) from refused
 

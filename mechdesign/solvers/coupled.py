@@ -192,5 +192,5 @@ def no_table(task: Task, program: Coupled, time_limit: float = math.inf) -> Desi
                 value=f"{rows.size} limits",
                 remedy=f"relax these limits by {math.ceil(1e4 * bound.value) / 100:g} % or more, or use a larger eps",
             )
-    message = f"no certified table satisfies all {rows.size} limits: they leave less room than the solver resolves"
+    message = f"no certified table satisfies all {rows.size} limits: relax one, or use a larger eps"
     return DesignError(message, field=program.limits_field)

@@ -84,7 +84,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
     domain, metric = problem.domain, problem.metric
     program = EikonalWeights(problem=problem)
     if not has_curvature_rule(metric, domain) and domain.size > DENSE:
-        message = f"more than {DENSE} secrets are diagnosed by the curvature rule, for an eikonal metric on a grid"
+        message = f"needs an eikonal metric on a grid for more than {DENSE} secrets: use fewer, or such a metric"
         raise UnsuitableError(message, field="metric", value=f"{metric.kind} metric, {domain.size} {domain.kind}")
     variables: dict[str, Any] = {}
     attrs: dict[str, str | int] = {
