@@ -77,8 +77,7 @@ def finite(value: object, field: str) -> float:
 
     Returns
     -------
-    float
-        The value; integers stay int.
+    float, or int for an integer
 
     Examples
     --------

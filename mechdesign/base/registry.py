@@ -1,12 +1,7 @@
 """Registries of the core that capabilities add to.
 
 A capability is a folder with a file registration.py, which imports nothing. Its `TABLES` lists names and the places of
-their values; each value is imported at its first use.
-
-    TABLES = {"solvers": {"positions": "mechdesign.positions.solve:ENTRY"}}
-
-A `Registry` has many entries of one type. A `Role` has at most one: the implementation of a Protocol of the core, from
-the registry "roles".
+their values, such as {"solvers": {"positions": "mechdesign.positions.solve:ENTRY"}}. A value is imported at first use.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ MECHANISMS: Registry[Schema] = Registry("schemas", {TABLE: TABLE_SCHEMA})  # of 
 
 
 def validate(dataset: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> None:
-    """Compare a Dataset with the schema that it names, one of these; errors call it `what`."""
+    """Compare a Dataset with the one of these schemas that it names."""
     schema_of(dataset.attrs, *schemas, what=what).validate(dataset)
 
 

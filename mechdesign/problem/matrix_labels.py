@@ -74,25 +74,26 @@ class MatrixLabels:
     def _header_of_words(self) -> bool | None:
         """True if words make the first line a header, False if they make it a row; None without words."""
         first, rest = self.words[0, 0], self.words[0, 1:]
-        named = plain_name(first) in ROW_NAMES
+        is_named = plain_name(first) in ROW_NAMES
         texts = [word for word, number in zip(rest, self.first[1:], strict=True) if np.isnan(number)]
         if self.text.has_short_header or (texts and len(texts) == len(rest)):
             return self.text.has_short_header or not all(map(is_missing, texts)) or bool(np.isnan(self.first[0]))
-        if texts:  # words beside numbers: labels of a table that says so, else a field that is not a number
-            return named and not all(map(is_missing, texts))
+        # Words beside numbers are labels if the corner names them; else a field is not a number.
+        if texts:
+            return is_named and not all(map(is_missing, texts))
         if not np.isnan(self.first[0]):
             return None
-        if named and (first == "" or not is_missing(first)):
+        if is_named and (first == "" or not is_missing(first)):
             return True
         if is_missing(first):
             return False
         # One word before numbers: the name of an index above labels, or the label of a row of data.
-        whole = all(WHOLE.fullmatch(word) for word in rest) and self._may_be_labels(rest)
+        are_integers = all(WHOLE.fullmatch(word) for word in rest) and self._may_be_labels(rest)
         if np.isnan(self.column[1:]).any():
-            if whole and (np.diff(self.first[1:]) > 0).all():
+            if are_integers and (np.diff(self.first[1:]) > 0).all():
                 raise self._ambiguity_error("line", self.words[0])
             return False
-        if not whole:
+        if not are_integers:
             raise self._ambiguity_error("line", self.words[0])
         return True
 
@@ -104,8 +105,8 @@ class MatrixLabels:
         texts = [word for word, number in zip(below, numbers, strict=True) if np.isnan(number)]
         if not texts:
             return None
-        named = bool(header) and plain_name(self.words[0, 0]) in ROW_NAMES
-        return (named or len(texts) == len(below)) and not all(map(is_missing, texts))
+        is_named = bool(header) and plain_name(self.words[0, 0]) in ROW_NAMES
+        return (is_named or len(texts) == len(below)) and not all(map(is_missing, texts))
 
     def _is_numbered(self) -> bool:
         parts = [re.fullmatch(r"(.*?)(\d+)", word) for word in self.words[0]]

@@ -277,6 +277,7 @@ def _separator(lines: str) -> str | None:
 
 def _decimal_mark(lines: str, separator: str | None, field: str) -> tuple[str, str | None]:
     """The decimal mark, and the first number whose mark may separate thousands; None if other numbers rule that out."""
+    # A number ends at a separator, a quote or the end of a line. Where commas separate, only quoted fields hold one.
     between = {None: "\n", " ": " \n"}.get(separator, f"{separator}\n")
     ends = rf'(?:^|(?<=["{between}]))[ ]*[+-]?', rf'[ ]*%?[ ]*(?=["{between}]|$)'
     if separator == ",":
@@ -291,11 +292,14 @@ def _decimal_mark(lines: str, separator: str | None, field: str) -> tuple[str, s
         match = re.search(start + "(" + pattern.replace("M", re.escape(mark)) + ")" + end, lines, re.M)
         return match[1] if match else None
 
+    # M is the mark. One, two, or more than three digits after it are decimals, as are those of 0M5, M5, 1234M5 and
+    # 1M5e3. Three digits after one to three others may be thousands.
     decimals = r"\d*M(?:\d{1,2}|\d{4,})(?:[eE][+-]?\d+)?|0M\d+|\d{4,}M\d+|M\d+|\d+M\d+[eE][+-]?\d+"
     grouped = r"[1-9]\d{0,2}M\d{3}"
     decimal_comma, comma_or_thousands = (
         (None, None) if separator == "," and '"' not in lines else (first(",", decimals), first(",", grouped))
     )
+    # No commas in numbers. A point next to commas or blanks between fields is decimal; next to ; or tab it may group.
     if decimal_comma is None and comma_or_thousands is None:
         if (
             separator in (",", " ", None)

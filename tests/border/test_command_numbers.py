@@ -65,7 +65,7 @@ def test_a_level_takes_one_radius(run, disc):
         ("564,1000", "one radius"), ("564:area", "without :area"),
     ],
 )  # fmt: skip
-def test_the_refusal_says_how_to_write_it(run, disc, way):
+def test_refusal_shows_the_right_spelling(run, disc, way):
     assert way in refusal_of(run, "level", "--disc", disc, "--share", "20%")["message"]
 
 

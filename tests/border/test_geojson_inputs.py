@@ -104,7 +104,7 @@ def test_the_census_file_has_the_cells_of_its_box():
     assert largest_distance(degrees(border_file("g02_epsg4269.geojson")), plain()) < METRES_OF_NAD83
 
 
-def test_a_national_grid_lands_where_the_survey_says(tmp_path):
+def test_national_grid_matches_survey_example(tmp_path):
     """The water tower in the worked example of the Ordnance Survey's guide, in metres and in degrees."""
     east, north = 651409.792, 313177.448
     square = [[east + 1000 * x, north + 1000 * y] for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1), (-1, -1))]
@@ -154,7 +154,7 @@ def test_degrees_without_a_system_stay_degrees(tmp_path):
     ("system", "longitude", "latitude"),
     [("EPSG:31467", 8.6, 50.0), ("EPSG:2193", 174.8, -41.3), ("EPSG:2154", 2.3, 48.8)],
 )
-def test_north_before_east_is_refused_where_it_shows(tmp_path, system, longitude, latitude):
+def test_north_before_east_is_refused_if_detectable(tmp_path, system, longitude, latitude):
     east, north = pyproj.Transformer.from_crs("OGC:CRS84", system, always_xy=True).transform(longitude, latitude)
     square = [[east + 1000 * x, north + 1000 * y] for x, y in ((0, 0), (5, 0), (5, 5), (0, 5), (0, 0))]
     document = {**polygon(square), "crs": crs_of(system)}
@@ -412,7 +412,7 @@ def test_the_system_of_files_without_one_is_an_option(run, tmp_path):
     assert list(json.loads(out)["middle"].values()) == pytest.approx([51.45, -0.15], abs=1e-3)
 
 
-def test_the_command_says_what_it_read_and_where(run, tmp_path):
+def test_command_prints_notes_and_centre(run, tmp_path):
     """Notes go to stderr; the summary names the middle of the area, in words and in JSON."""
     words = ["--cell", 2000, "--within", 2000, "--factor", 2, "--program", "planar-laplace", "--positions", "cells"]
     swapped = write_geojson(tmp_path, polygon([[y, x] for x, y in BOX]))
@@ -421,8 +421,8 @@ def test_the_command_says_what_it_read_and_where(run, tmp_path):
     code, out, err = run("area", area, "--forbidden", swapped, *words, "-o", tmp_path / "a.nc")
     assert code == 0
     assert "Centre of the area: 41.8900 N, 12.4900 E" in " ".join(out.split())
-    for said in ("projected from NAD83", "bow.geojson: an invalid polygon", "swapped"):
-        assert said in err
+    for words_of_note in ("projected from NAD83", "bow.geojson: an invalid polygon", "swapped"):
+        assert words_of_note in err
     box = "--box=-58.5,-34.7,-58.4,-34.6"
     code, out, _ = run("area", box, "--json", *words, "-o", tmp_path / "b.nc")
     assert json.loads(out)["middle"] == {"latitude": -34.65, "longitude": -58.45}

@@ -82,7 +82,7 @@ def test_order_of_words_is_reported():
         (CUBE.assign_coords(secret_x=CUBE.secret_x + 1), "other secrets than the problem"),
     ],
 )
-def test_labels_that_contradict_are_refused(table, message):
+def test_contradicting_labels_are_refused(table, message):
     with pytest.raises(InputError, match=message):
         md.audit(table, PLANE if len(table) == 9 else PROBLEM)
 

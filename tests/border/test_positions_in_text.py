@@ -178,7 +178,7 @@ def test_commands_read_people_in_metres(run, run_json, tmp_path):
 
 
 @needs("sessions", "surveys")
-def test_a_system_that_nothing_uses_is_refused(run, tmp_path):
+def test_unused_coordinate_system_is_refused(run, tmp_path):
     box, crs = "--box=12.5,41.9,12.55,41.95", ("--crs", "EPSG:27700")
     for command in (
         ("area", box, "--cell", 2000, "--within", 2000, "--factor", 2, "-o", tmp_path / "a.nc"),

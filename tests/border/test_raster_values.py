@@ -49,8 +49,8 @@ def people_by_points(domain, path, parts=20):
     points = domain.plane.forward(*to_degrees.transform(x.ravel(), y.ravel()))
     index = np.floor((points - domain.origin) / domain.cell).astype(int)
     inside = ((index >= 0) & (index < domain.shape)).all(axis=1)
-    each = np.repeat(values[rows, columns] / parts**2, parts**2)
-    return np.bincount(domain.lookup[tuple(index[inside].T)], each[inside], domain.size)
+    people = np.repeat(values[rows, columns] / parts**2, parts**2)
+    return np.bincount(domain.lookup[tuple(index[inside].T)], people[inside], domain.size)
 
 
 def test_sparse_people_are_added_up(run_json, tmp_path):
@@ -196,7 +196,7 @@ def test_coarse_counts_are_densities_to_the_pole():
     assert np.ptp(expected) / expected.mean() > 0.02
 
 
-def test_gaps_of_longitude_are_no_seam(tmp_path):
+def test_gaps_of_longitude_are_not_bridged(tmp_path):
     """Of 300 degrees, the 60 that are missing are not bridged."""
     x, y = np.arange(-150.0, 150.0, 2.0) + 1.0, np.arange(-89.0, 90.0, 2.0)
     array = xr.DataArray(np.ones((len(x), len(y))), coords={"lon": x, "lat": y}, dims=("lon", "lat"), name="level")
@@ -207,7 +207,7 @@ def test_gaps_of_longitude_are_no_seam(tmp_path):
     assert raster_on(inside, array).at(inside.points).tolist() == [1.0] * inside.size
 
 
-def test_sea_that_is_forbidden_needs_no_data(run_json, tmp_path):
+def test_forbidden_sea_needs_no_data(run_json, tmp_path):
     coast, sea = border_file("r10_coast.tif"), border_file("r10_sea.geojson")
     prior, _ = prior_of(run_json, tmp_path, "--prior", coast, "--forbidden", sea)
     # Ten people in every pixel: a cell has as many as every other one, but for its part in the sea.
@@ -233,7 +233,7 @@ def test_missing_pixels_are_refused_where_needed(tmp_path):
     column, row = int((longitude[0] - 12.44) / 0.001), int((latitude[0] - 41.85) / 0.001)
     values[column + 2, row + 2] = -1.0
     raster_on(domain, degrees_tiff(path, values, nodata=-1.0), on_note=notes.append)
-    assert "has no value in part of 1 of 80 cells" in notes[-1]
+    assert "has no value in parts of 1 of 80 cells" in notes[-1]
     values[column, row] = -1.0
     path = degrees_tiff(tmp_path / "map.tif", values, nodata=-1.0)
     with pytest.raises(InputError, match="centre of 1 of 80 cells") as caught:
@@ -268,7 +268,7 @@ def test_raster_extends_beyond_pixels_if_allowed():
         md.priors.from_density(raster, domain)
 
 
-def test_pixels_that_end_at_a_cell_leave_nobody_next_to_it():
+def test_pixel_that_ends_at_a_cell_stays_in_it():
     """Borders of cells and pixels that differ by rounding alone: 0.1 + 0.2 is not 0.3."""
     domain = md.Domain.grid((3, 1), 0.1, origin=(0.1, 0.0))
     nodes = np.array([0.15, 0.25, 0.35]) + 1e-13

@@ -193,7 +193,7 @@ def test_ambiguous_numbers_are_refused(tmp_path, text, message):
         counts_of(tmp_path / "r.csv")
 
 
-def test_two_columns_that_may_be_meant_are_named(tmp_path):
+def test_ambiguous_columns_are_named(tmp_path):
     pytest.importorskip("pyproj")
     domain = md.geo.Area.box(12.46, 41.87, 12.50, 41.90).grid(1000.0)
     path = tmp_path / "p.csv"

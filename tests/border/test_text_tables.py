@@ -244,7 +244,7 @@ def test_places_go_by_their_names(tmp_path, name):
         ("x\n0,5\n1,5\n", "commas may separate"),
     ],
 )
-def test_places_that_may_be_labels_are_refused(tmp_path, text, message):
+def test_ambiguous_places_are_refused(tmp_path, text, message):
     (tmp_path / "p.csv").write_text(text)
     with pytest.raises(InputError, match=message):
         md.read.places(tmp_path / "p.csv")

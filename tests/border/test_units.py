@@ -162,7 +162,7 @@ def mechanisms():
 
 
 @pytest.mark.parametrize("name", [name for name in DESIGNS if name != "hostile"])
-def test_no_reader_speaks_of_places(name, mechanisms, tmp_path, run):
+def test_readers_do_not_call_values_places(name, mechanisms, tmp_path, run):
     """Terminal, page and stand-alone script; "geometry" and the like are not words of places."""
     mechanism, path = mechanisms[name], tmp_path / "made.nc"
     md.save(mechanism, path)
@@ -310,7 +310,7 @@ def test_comparison_and_sweep_speak_of_values(run, tmp_path):
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node")
-def test_page_says_the_same_words(mechanisms, capped_ages, tmp_path):
+def test_page_and_python_have_the_same_words(mechanisms, capped_ages, tmp_path):
     made_mechanisms = [*mechanisms.values(), capped_ages]
     (tmp_path / "texts.json").write_text(
         json.dumps([vars(texts_of(mechanism_of_page)) for mechanism_of_page in made_mechanisms])

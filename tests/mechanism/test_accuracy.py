@@ -34,11 +34,11 @@ def positions(domain, prior, rng):
 def test_the_radius_holds_the_share_and_little_more(any_position):
     """Second route: positions are drawn, the sampler reports them, and those within the radius are counted."""
     design = problem(sides=160.0, shape=(4, 3)) if any_position else problem()
-    made = md.solve(md.positions.Positions(design) if any_position else md.Optimal(design), gap=0.05)
+    mechanism = md.solve(md.positions.Positions(design) if any_position else md.Optimal(design), gap=0.05)
     true_positions = positions(design.domain, design.prior, np.random.default_rng(5))
-    drawn = md.sample(made, at=true_positions, rng=4)
+    drawn = md.sample(mechanism, at=true_positions, rng=4)
     reports, radii = drawn.values[:, 0], drawn["accuracy"].values[:, 0]
-    assert np.array_equal(radii, accuracy(made)[reports])
+    assert np.array_equal(radii, accuracy(mechanism)[reports])
     distance = np.hypot(*(true_positions - np.column_stack([drawn["report_x"][:, 0], drawn["report_y"][:, 0]])).T)
     share_inside = (distance <= radii).mean()
     assert share_inside > SHARE - DEVIATIONS * np.sqrt(SHARE * (1 - SHARE) / POSITIONS)
@@ -58,8 +58,8 @@ def test_places_without_cells_need_no_margin():
     domain = md.Domain.points_at([[0.0], [10.0]], unit="km")
     metric = md.Euclidean(epsilon=0.01, unit="km")
     design = md.DesignProblem(domain=domain, metric=metric, prior=[0.99, 0.01], loss=md.losses.Distance())
-    made = md.baselines.exponential(design)
-    assert accuracy(made) == pytest.approx([0.0, 10.0], abs=DISTANCE_TO_CENTRE)
+    mechanism = md.baselines.exponential(design)
+    assert accuracy(mechanism) == pytest.approx([0.0, 10.0], abs=DISTANCE_TO_CENTRE)
 
 
 def test_a_line_of_cells_by_hand():
@@ -68,9 +68,9 @@ def test_a_line_of_cells_by_hand():
     Halves of 0.5 km: the 19th of them from the low end has its centre at 9.25 km, the report stands at 0.5 km.
     """
     design = md.load_problem("line", cells=10, epsilon=1e-6)
-    made = md.baselines.constant(design)
-    report = int(made["mass"].values[0].argmax())
-    radius = accuracy(made, [report])[0]
+    mechanism = md.baselines.constant(design)
+    report = int(mechanism["mass"].values[0].argmax())
+    radius = accuracy(mechanism, [report])[0]
     true = max(abs(x - (report + 0.5)) for x in (0.0, 10.0))
     assert radius <= true * (1 + DISTANCE_TO_CENTRE)
     assert radius >= true - 0.5 - 0.25
@@ -82,10 +82,10 @@ def test_mechanisms_without_places_have_no_accuracy():
 
 
 def test_command_prints_accuracy(run_json, run, tmp_path):
-    made = md.baselines.exponential(problem())
-    md.save(made, tmp_path / "m.nc")
+    mechanism = md.baselines.exponential(problem())
+    md.save(mechanism, tmp_path / "m.nc")
     code, document = run_json("sample", tmp_path / "m.nc", "--secret", 7, "-n", 3, "--seed", 1)
-    exact = accuracy(made, document["reports"])
+    exact = accuracy(mechanism, document["reports"])
     assert code == 0
     for shown, radius in zip(document["accuracy"], exact, strict=True):
         assert radius <= shown <= radius * 1.01

@@ -154,7 +154,7 @@ def test_one_unit_above_tight_is_a_violation() -> None:
         ([[ROW_SUM], [ROW_SUM - 1]], 1e-17, 0),
     ],
 )
-def test_pairs_whose_count_is_known(mass: list[list[int]], length: float, count: int) -> None:
+def test_known_pairs_have_their_count(mass: list[list[int]], length: float, count: int) -> None:
     table, edge = np.array(mass, np.uint64), edges_of((0, 1, length))
     assert violations(table, edge) == reference_violations(table, edge) == count
 
@@ -178,7 +178,7 @@ def test_steepest_is_the_largest_slope(seed: int) -> None:
 
 
 @pytest.mark.parametrize("rise", [1, 1000, 10**9])
-def test_steepest_of_rows_that_are_almost_alike(rise: int) -> None:
+def test_steepest_of_nearly_equal_rows(rise: int) -> None:
     """Edges of 1e-9 nats, whose ratios in doubles have few digits, against decimals."""
     mass = np.array([[ROW_SUM // 8, ROW_SUM // 4 + rise], [ROW_SUM // 8 + rise, ROW_SUM // 4]], np.uint64)
     with localcontext() as context:

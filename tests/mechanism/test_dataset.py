@@ -14,14 +14,16 @@ def test_grid_arrays_match_places() -> None:
     mask = np.array([[1, 1, 1], [1, 0, 1]], bool)
     domain = md.Domain.grid((2, 3), cell=0.5, unit="km", mask=mask)
     prior = md.priors.proportional(np.arange(1.0, 6.0))
-    made = md.baselines.exponential(md.DesignProblem(domain, md.Euclidean(1.0, unit="km"), prior, md.losses.Distance()))
-    on_axes = md.on_grid(made["prior"])
+    mechanism = md.baselines.exponential(
+        md.DesignProblem(domain, md.Euclidean(1.0, unit="km"), prior, md.losses.Distance())
+    )
+    on_axes = md.on_grid(mechanism["prior"])
     assert on_axes.dims == ("secret_y", "secret_x")
     assert [on_axes[name].attrs for name in on_axes.dims] == [{"units": "km"}] * 2
     for (x, y), share in zip(domain.points.tolist(), prior.tolist(), strict=True):
         assert float(on_axes.sel(secret_x=x, secret_y=y)) == share
     assert int(np.isnan(on_axes).sum()) == 1
-    both = md.on_grid(md.probabilities(made))
+    both = md.on_grid(md.probabilities(mechanism))
     assert set(both.dims) == {"secret_y", "secret_x", "report_y", "report_x"}
     assert float(both.sum()) == pytest.approx(5)
 
@@ -52,11 +54,11 @@ def test_claim_states_the_scale() -> None:
 
 
 def test_refusal_names_the_expected_value() -> None:
-    made = md.baselines.exponential(md.load_problem("line", cells=3))
+    mechanism = md.baselines.exponential(md.load_problem("line", cells=3))
     with pytest.raises(VerificationError) as caught:
-        md.verify(made.assign_attrs(loss="nothing"))
+        md.verify(mechanism.assign_attrs(loss="nothing"))
     assert caught.value.remedy == "use an unaltered file, with squared or distance or zero-one or table"
-    made["secret_x"][1] = np.nan
+    mechanism["secret_x"][1] = np.nan
     with pytest.raises(VerificationError) as caught:
-        md.verify(made.assign_attrs(expected_loss=0.0))
+        md.verify(mechanism.assign_attrs(expected_loss=0.0))
     assert caught.value.remedy == "use an unaltered file, with coordinates"

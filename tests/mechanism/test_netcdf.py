@@ -368,8 +368,8 @@ def test_whatever_chunks_the_values_have_they_are_read(chunk: int | None, incomp
 
 
 def test_arrays_without_values_are_read(tmp_path: Path) -> None:
-    given = rewritten(square(), multiplier=("side_row", np.zeros(0)))
-    check_identical(load(save(given, tmp_path / "m.nc")), given)
+    mechanism = rewritten(square(), multiplier=("side_row", np.zeros(0)))
+    check_identical(load(save(mechanism, tmp_path / "m.nc")), mechanism)
 
 
 @pytest.mark.obligation("file-bounds")
@@ -381,7 +381,7 @@ def test_texts_that_xarray_writes_are_refused(tmp_path: Path) -> None:
         load(tmp_path / "m.nc")
 
 
-def test_xarray_reads_what_is_written(tmp_path: Path) -> None:
+def test_xarray_reads_saved_files(tmp_path: Path) -> None:
     result = xr.load_dataset(save(square(), tmp_path / "m.nc"), engine="h5netcdf")
     assert result.drop_attrs().identical(square().drop_attrs())
     assert result.attrs == UNNAMED
@@ -389,5 +389,5 @@ def test_xarray_reads_what_is_written(tmp_path: Path) -> None:
 
 def test_the_texts_of_the_largest_maps_fit(tmp_path: Path) -> None:
     """A level map of 1000 x 1000 cells is 20 MB of JSON."""
-    given = rewritten(square(), problem="1.2345678901234567, " * MB)
-    check_identical(load(save(given, tmp_path / "m.nc")), given)
+    mechanism = rewritten(square(), problem="1.2345678901234567, " * MB)
+    check_identical(load(save(mechanism, tmp_path / "m.nc")), mechanism)

@@ -90,7 +90,7 @@ def test_a_private_table_keeps_its_loss(seed: int) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_a_table_that_is_not_finite_is_refused(bad: float) -> None:
+def test_infinite_table_is_refused(bad: float) -> None:
     edges = Edges(tail=np.array([0]), head=np.array([1]), length=np.array([1.0]))
     with pytest.raises(InputError, match="must be finite"):
         repair(np.array([[bad, 0.5], [0.5, 0.5]]), edges, np.ones((2, 2)))

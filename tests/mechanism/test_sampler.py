@@ -123,7 +123,7 @@ def test_reports_are_cells_with_coordinates_and_claim() -> None:
     assert md.Sampler(mechanism=mechanism).report(7, scan="row").attrs["addresses"] == "depend on the secret's row"
 
 
-def test_positions_are_moved_to_the_cells_that_they_are_in() -> None:
+def test_positions_move_to_their_cells() -> None:
     """On one axis, values beyond the grid count for its last cell; values that are not finite are refused."""
     shown = repr(plane(3))
     assert "program  exponential" in repr(plane(3).rows)

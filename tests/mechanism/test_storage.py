@@ -65,7 +65,7 @@ MAKERS = pytest.mark.parametrize("make", [square, graph])
 
 
 @pytest.fixture
-def saved(tmp_path: Path) -> Path:
+def saved_path(tmp_path: Path) -> Path:
     return save(square(), tmp_path / "m.nc")
 
 
@@ -75,11 +75,11 @@ def read_unchecked(path: Path) -> xr.Dataset:
         return rewritten(storage.read_netcdf(stream, TABLE_SCHEMA, what="a mechanism"))
 
 
-def check_identical(loaded: xr.Dataset, given: xr.Dataset) -> None:
-    assert set(loaded.variables) == set(given.variables)
-    assert set(loaded.coords) == set(given.coords)
-    assert loaded.attrs == given.attrs
-    for name, variable in given.variables.items():
+def check_identical(loaded: xr.Dataset, mechanism: xr.Dataset) -> None:
+    assert set(loaded.variables) == set(mechanism.variables)
+    assert set(loaded.coords) == set(mechanism.coords)
+    assert loaded.attrs == mechanism.attrs
+    for name, variable in mechanism.variables.items():
         other = loaded.variables[name]
         assert (other.dims, other.dtype, other.attrs) == (variable.dims, variable.dtype, variable.attrs), name
         assert other.values.tobytes() == variable.values.tobytes(), name
@@ -87,39 +87,39 @@ def check_identical(loaded: xr.Dataset, given: xr.Dataset) -> None:
 
 @MAKERS
 def test_saved_mechanism_comes_back(make, tmp_path: Path) -> None:
-    given = make()
-    assert save(given, str(tmp_path / "m.nc")) == tmp_path / "m.nc"
-    check_identical(load(tmp_path / "m.nc"), given)
+    mechanism = make()
+    assert save(mechanism, str(tmp_path / "m.nc")) == tmp_path / "m.nc"
+    check_identical(load(tmp_path / "m.nc"), mechanism)
 
 
 @MAKERS
 def test_the_file_is_plain_hdf5_without_fill_values(make, tmp_path: Path) -> None:
-    given = make()
-    with h5py.File(save(given, tmp_path / "m.nc")) as file:
-        for name, variable in given.variables.items():
+    mechanism = make()
+    with h5py.File(save(mechanism, tmp_path / "m.nc")) as file:
+        for name, variable in mechanism.variables.items():
             assert file[name].dtype == variable.dtype
             assert file[name].compression == "gzip"
             assert not {"_FillValue", "missing_value", "scale_factor", "add_offset"} & set(file[name].attrs)
-        assert file["mass"][()].tolist() == given["mass"].values.tolist()
+        assert file["mass"][()].tolist() == mechanism["mass"].values.tolist()
 
 
-def test_the_file_has_the_permissions_of_any_other(saved: Path, tmp_path: Path) -> None:
+def test_the_file_has_the_permissions_of_any_other(saved_path: Path, tmp_path: Path) -> None:
     (tmp_path / "other").touch()
-    assert stat.S_IMODE(saved.stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
+    assert stat.S_IMODE(saved_path.stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
 
 
-def test_targets_that_are_refused(saved: Path, tmp_path: Path) -> None:
-    before = saved.read_bytes()
+def test_invalid_targets_are_refused(saved_path: Path, tmp_path: Path) -> None:
+    before = saved_path.read_bytes()
     for target, message, overwrite in [
-        (saved, "exists already", False),
+        (saved_path, "exists already", False),
         (tmp_path / "nowhere" / "m.nc", "no such folder", True),
         (tmp_path, "is a folder", True),
     ]:
         with pytest.raises(InputError, match=message) as caught:
             save(graph(), target, overwrite=overwrite)
         assert caught.value.field == "output"
-    assert saved.read_bytes() == before
-    check_identical(load(save(graph(), saved, overwrite=True)), graph())
+    assert saved_path.read_bytes() == before
+    check_identical(load(save(graph(), saved_path, overwrite=True)), graph())
 
 
 def bind_socket(path: Path) -> None:
@@ -188,7 +188,9 @@ NAMES = {
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("overwrite", [True, False])
-def test_names_that_are_refused(name: str, overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_invalid_target_names_are_refused(
+    name: str, overwrite: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "other.nc").touch()
     with pytest.raises(InputError, match=NAMES[name][1]) as caught:
@@ -236,14 +238,14 @@ FAILURES = {
 def test_a_failure_leaves_the_old_file_and_no_other(
     failure: str, present: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target, given = tmp_path / "m.nc", square()
+    target, mechanism = tmp_path / "m.nc", square()
     if present:
         save(graph(), target)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     owner, name, replacement, error = FAILURES[failure]
     monkeypatch.setattr(owner, name, replacement)
     with pytest.raises(error) as caught:
-        save(given, target, overwrite=True)
+        save(mechanism, target, overwrite=True)
     monkeypatch.undo()
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
     if error is FileFormatError:
@@ -251,31 +253,31 @@ def test_a_failure_leaves_the_old_file_and_no_other(
 
 
 @pytest.mark.parametrize("fraction", [0.0, 0.0001, 0.01, 0.25, 0.5, 0.75, 0.9, 0.99])
-def test_a_file_cut_short_is_refused(fraction: float, saved: Path) -> None:
-    content = saved.read_bytes()
-    saved.write_bytes(content[: int(fraction * len(content))])
+def test_a_file_cut_short_is_refused(fraction: float, saved_path: Path) -> None:
+    content = saved_path.read_bytes()
+    saved_path.write_bytes(content[: int(fraction * len(content))])
     with pytest.raises(VerificationError, match="damaged"):
-        load(saved)
+        load(saved_path)
 
 
 @pytest.mark.parametrize("lost", [1, MARK - 1, MARK, MARK + 1])
-def test_the_mark_may_not_be_lost(lost: int, saved: Path) -> None:
-    saved.write_bytes(saved.read_bytes()[:-lost])
+def test_the_mark_may_not_be_lost(lost: int, saved_path: Path) -> None:
+    saved_path.write_bytes(saved_path.read_bytes()[:-lost])
     with pytest.raises(VerificationError, match="damaged"):
-        load(saved)
+        load(saved_path)
 
 
 @pytest.mark.parametrize("count", [120, pytest.param(20_000, marks=pytest.mark.exhaustive)])
-def test_no_flipped_bit_is_read(count: int, saved: Path) -> None:
-    content = saved.read_bytes()
+def test_no_flipped_bit_is_read(count: int, saved_path: Path) -> None:
+    content = saved_path.read_bytes()
     anywhere = np.random.default_rng(0).integers(8 * len(content), size=count).tolist()
     in_the_mark = range(8 * (len(content) - MARK), 8 * len(content), 16)
     for bit in [*anywhere, *in_the_mark]:
         damaged = bytearray(content)
         damaged[bit // 8] ^= 1 << bit % 8
-        saved.write_bytes(damaged)
+        saved_path.write_bytes(damaged)
         with pytest.raises(VerificationError, match="damaged"):
-            load(saved)
+            load(saved_path)
 
 
 def one_more(name: str):
@@ -311,7 +313,7 @@ def test_another_content_has_another_name(change: str) -> None:
     assert content_digest(changed) != square().attrs["sha256"]
 
 
-def test_a_file_and_the_name_of_it_are_on_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_and_folder_are_flushed_to_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     flushed: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda handle: flushed.append(os.fstat(handle).st_ino))
     path = save(square(), tmp_path / "m.nc")
@@ -384,7 +386,7 @@ while True:
 
 
 @pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.exhaustive)])
-def test_a_writer_that_is_killed_leaves_a_whole_file(kills: int, tmp_path: Path) -> None:
+def test_killed_writer_leaves_a_complete_file(kills: int, tmp_path: Path) -> None:
     """SIGKILL at a random call of writing over a file: the one version or the other is there, whole."""
     target, sources = tmp_path / "m.nc", [tmp_path / "0.nc", tmp_path / "1.nc"]
     versions = [square(), rewritten(square(), problem="another")]

@@ -81,9 +81,9 @@ def overflowing() -> xr.Dataset:
     mechanism = factored_line().copy(deep=True)
     step = 40 << STEP_BITS
     ratio, shift = lower_ratio(40.0)
-    near, far = 1 << KERNEL_BITS, -((-1 << KERNEL_BITS + shift) // ratio)
-    total = near + 2 * far
-    loss = np.array([far * 5, far * 2, far * 5]) / total
+    here, there = 1 << KERNEL_BITS, -((-1 << KERNEL_BITS + shift) // ratio)
+    total = here + 2 * there
+    loss = np.array([there * 5, there * 2, there * 5]) / total
     mechanism["edge_units"].values[:] = 8192
     mechanism["weight"].values[:] = 1
     mechanism["row_sum"].values[:] = split_words([total] * 3)
@@ -214,8 +214,8 @@ def test_a_dimension_may_not_exceed_compiled_indices() -> None:
 def test_an_unproved_mechanism_draws_nothing(make) -> None:
     altered = make(FACTORED_CASE).copy(deep=True)
     altered["row_sum"].values[2, 0] *= np.uint64(2)
-    for given in (altered, rewritten(altered)):
-        rows = md.factored.FactoredMechanism(dataset=given)
+    for mechanism in (altered, rewritten(altered)):
+        rows = md.factored.FactoredMechanism(dataset=mechanism)
         with pytest.raises(VerificationError):
             rows.sample(0, 1)
         with pytest.raises(VerificationError, match="does not sum to its certified sum"):
@@ -225,10 +225,10 @@ def test_an_unproved_mechanism_draws_nothing(make) -> None:
 @pytest.mark.parametrize("make", [factored, columned], ids=["places", "columns"])
 @pytest.mark.obligation("proved-before-drawing")
 def test_factored_draws_ignore_later_changes(make) -> None:
-    given = make(FACTORED_CASE).copy(deep=True)
-    rows = md.factored.FactoredMechanism(dataset=given)
+    mechanism = make(FACTORED_CASE).copy(deep=True)
+    rows = md.factored.FactoredMechanism(dataset=mechanism)
     drawn = rows.sample(0, 50, rng=1)
-    given["weight"].values[:] = 1
+    mechanism["weight"].values[:] = 1
     assert np.array_equal(rows.sample(0, 50, rng=1), drawn)
 
 
@@ -346,7 +346,7 @@ def test_reports_at_cells_are_recognised(name: str) -> None:
     assert ("accuracy" in md.Sampler(mechanism).report(0).coords) == located
 
 
-def test_reports_are_in_a_unit_as_it_is_written() -> None:
+def test_unit_of_reports_must_be_canonical() -> None:
     mechanism = mechanism_answering("points in metres")
     spelled = {f"report_{a}": mechanism[f"report_{a}"].assign_attrs(units="metre") for a in "xy"}
     assert "report_x: in metre, should be in m" in reasons_of(mechanism.assign_coords(spelled))
@@ -388,7 +388,7 @@ def test_tight_ratio_is_reported_as_one() -> None:
     assert above > 0
 
 
-def test_a_file_says_source_where_no_version_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_version_is_source_if_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(package: str) -> str:
         raise metadata.PackageNotFoundError(package)
 
@@ -480,6 +480,15 @@ def test_zero_one_loss_counts_close_reports_as_wrong() -> None:
     points = md.Domain.points_at([[0.0], [5e-324], [1.0]], unit="km")
     assert md.losses.ZeroOne().matrix(points, points).tolist() == (1 - np.eye(3)).tolist()
     total = np.zeros(1)
-    near, one = np.zeros((3, 1), np.uint16), np.ones(3)
-    _add_losses(near, np.arange(3, dtype=np.int32), one, one, points.points, points.points[:1].T.copy(), APART, total)
+    distance_units, unit_weight = np.zeros((3, 1), np.uint16), np.ones(3)
+    _add_losses(
+        distance_units,
+        np.arange(3, dtype=np.int32),
+        unit_weight,
+        unit_weight,
+        points.points,
+        points.points[:1].T.copy(),
+        APART,
+        total,
+    )
     assert total.tolist() == [2.0]

@@ -104,10 +104,10 @@ def _classes() -> dict[str, type]:
     for module in pkgutil.walk_packages(mechdesign.__path__, "mechdesign."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    found, waiting = {}, [FrozenRecord]
+    by_name, waiting = {}, [FrozenRecord]
     while waiting:
         waiting += (below := waiting.pop().__subclasses__())
-        found |= {
+        by_name |= {
             f"{kind.__module__}.{kind.__name__}": kind
             for kind in below
             if kind.__module__.startswith("mechdesign.")
@@ -115,7 +115,7 @@ def _classes() -> dict[str, type]:
             and not isabstract(kind)
             and array_fields(kind)
         }
-    return found
+    return by_name
 
 
 def _arrays(value: Any, seen: set[int]) -> Iterator[np.ndarray]:

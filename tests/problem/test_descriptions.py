@@ -77,7 +77,7 @@ def test_products_of_numbers_in_range_keep_their_digits():
 
 
 @pytest.mark.parametrize("convert", [str, str.encode])
-def test_json_comes_back_as_it_says(convert):
+def test_valid_json_is_parsed(convert):
     assert read_json(convert('{"a": [1, 2.5, {"a": null}], "b": {"a": true}}')) == {
         "a": [1, 2.5, {"a": None}],
         "b": {"a": True},
@@ -97,7 +97,7 @@ def test_json_comes_back_as_it_says(convert):
     ],
 )
 @pytest.mark.obligation("descriptions")
-def test_json_with_two_meanings_or_none_is_refused(text, message):
+def test_ambiguous_or_invalid_json_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         read_json(text)
     with pytest.raises(ValueError, match=message):

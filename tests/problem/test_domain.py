@@ -216,7 +216,7 @@ def test_a_description_is_a_table(description):
     ],
     ids=["nan", "inf", "1e300", "32 bits", "integers", "objects", "a list", "a stack", "four axes", "no axis"],
 )
-def test_coordinates_that_no_domain_has_are_refused(kind, change):
+def test_invalid_coordinates_are_refused(kind, change):
     grid = Domain.grid((2, 3), cell=1.0, unit="m", origin=(-1.0, -1.5), mask=HOLED)
     described = grid.describe() if kind == "grid" else {"kind": kind, "unit": "m"}
     with pytest.raises(InputError) as caught:

@@ -43,5 +43,5 @@ def test_positional_arguments_equal_named_ones():
 
 def test_notebooks_show_figures():
     pytest.importorskip("matplotlib")
-    made = md.baselines.exponential(md.load_problem("line", cells=4))
-    assert md.plot.mechanism(made)._repr_png_().startswith(b"\x89PNG")
+    mechanism = md.baselines.exponential(md.load_problem("line", cells=4))
+    assert md.plot.mechanism(mechanism)._repr_png_().startswith(b"\x89PNG")

@@ -340,7 +340,7 @@ def test_direction_chunks_and_axes_do_not_matter(monkeypatch, count):
         np.testing.assert_allclose(lengths(turned, start[:, order], end[:, order]), whole, rtol=DIRECTION)
 
 
-def test_segments_of_no_length_and_no_segments():
+def test_points_and_empty_lists_have_length_zero():
     level = PrivacyLevel.constant(2.0)
     assert lengths(level, [1.0, 2.0], [1.0, 2.0]).tolist() == [0.0]
     assert level.line_integrals(np.zeros((0, 2)), np.zeros((0, 2))).shape == (0,)

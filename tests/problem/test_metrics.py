@@ -405,7 +405,7 @@ def test_stencil_stretch_follows_from_its_hull(stencil):
     assert 1 / np.min(-hull.equations[:, -1]) == pytest.approx(STRETCHES[stencil], rel=SLACK)
 
 
-def test_stretches_are_those_that_the_docstring_prints():
+def test_docstring_prints_the_stretches():
     text = " ".join(Eikonal.__doc__.split())
     printed = [f"{100 * (stretch - 1):.3g}" for stretch in NEAR.values()]
     assert ", ".join(printed[:4]) + f" or {printed[4]} % for 4, 8, 16, 32 or 64" in text

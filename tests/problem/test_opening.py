@@ -67,14 +67,14 @@ def test_irregular_files_are_refused(kind: str, tmp_path: Path) -> None:
             load(target)
 
 
-def test_names_that_no_file_has_are_refused(tmp_path: Path) -> None:
+def test_invalid_file_names_are_refused(tmp_path: Path) -> None:
     for name in ("a\0", "x" * 300, "y/" * 3000):
         with pytest.raises(FileFormatError, match=r"no such file|cannot be opened"):
             open_regular(tmp_path / name, field="file", remedy="name a file")
 
 
 @pytest.mark.obligation("file-bounds")
-def test_no_more_is_read_than_fits_or_was_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_stops_at_limit_and_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "m.nc"
     path.write_bytes(b"x" * 100)
     with open_regular(path, field="file", remedy="") as stream:

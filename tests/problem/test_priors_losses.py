@@ -104,7 +104,7 @@ def test_distance_loss_within_a_cell(cell):
         (ZeroOne(), GRID),
     ],
 )
-def test_snapping_has_no_meaning_off_simple_cells(loss, domain):
+def test_loss_within_a_cell_is_none_off_simple_cells(loss, domain):
     assert loss.within_cell(domain) is None
 
 

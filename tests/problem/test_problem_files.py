@@ -152,7 +152,7 @@ def test_parameters_of_another_type_are_refused(mine, arguments, field, message)
         ("x = '\x00'", "problem", "does not import"),
     ],
 )
-def test_files_that_are_not_problems(tmp_path, text, field, message):
+def test_invalid_problem_files_are_refused(tmp_path, text, field, message):
     path = write(tmp_path, text)
     with pytest.raises(InputError, match=message) as caught:
         shipped.read_problem_file(path)
@@ -160,7 +160,7 @@ def test_files_that_are_not_problems(tmp_path, text, field, message):
     assert list(tmp_path.iterdir()) == [path]  # no cache of bytecode either
 
 
-def test_files_that_python_cannot_read(tmp_path):
+def test_unreadable_problem_files_are_refused(tmp_path):
     (tmp_path / "latin.py").write_bytes("x = 'é'".encode("latin-1"))
     os.mkfifo(tmp_path / "fifo.py")
     (tmp_path / "folder.py").mkdir()

@@ -63,7 +63,7 @@ def test_label_rasters_are_read_at_the_nearest_node(suffix: str, tmp_path: Path)
     assert set(nearest) <= set(values.ravel())
 
 
-def test_rasters_that_give_no_labels(tmp_path: Path) -> None:
+def test_rasters_without_labels_are_refused(tmp_path: Path) -> None:
     x, y = np.array([0.5, 1.5, 2.5]), np.array([0.5, 1.5, 2.5])
     domain = Domain.grid((3, 3), cell=1.0, unit="m")
     values = np.arange(9).reshape(3, 3)
@@ -102,7 +102,7 @@ def test_bad_labels(labels: list[object], message: str) -> None:
     assert caught.value.value is not None
 
 
-def test_labels_that_are_texts() -> None:
+def test_text_labels_are_refused() -> None:
     case = CASES["line, zero-one"]()
     with pytest.raises(InputError, match="must be of type") as caught:
         query_problem(domain=case.domain, metric=case.metric, prior=case.prior, query=["a", "b"] * 4)  # type: ignore[arg-type]

@@ -97,8 +97,8 @@ def test_arrays_of_xarray_and_csv_are_the_same_raster(tmp_path):
     nodes = [(a, b, values[i, j]) for j, b in enumerate(y) for i, a in enumerate(x)]
     (tmp_path / "people.csv").write_text("X,Y,people\n" + "".join(f"{a},{b},{v}\n" for a, b, v in nodes[::-1]))
     for source in (turned, tmp_path / "people.csv"):
-        found = md.read.raster(source, unit="m")
-        assert all(np.array_equal(getattr(found, part), getattr(expected, part)) for part in ("x", "y", "values"))
+        from_source = md.read.raster(source, unit="m")
+        assert all(np.array_equal(getattr(from_source, part), getattr(expected, part)) for part in ("x", "y", "values"))
     degrees = turned.rename(x="lon", y="lat")
     with pytest.raises(UnitError):
         md.read.raster(degrees, unit="m")

@@ -102,7 +102,7 @@ def test_projection_files(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"), [("absent.asc", "no such file"), ("map.png", "unknown kind"), ("map.tif", "cannot be read")]
 )
-def test_files_that_are_not_rasters(tmp_path, name, message):
+def test_invalid_raster_files_are_refused(tmp_path, name, message):
     (tmp_path / "map.tif").write_bytes(b"II*")
     (tmp_path / "map.png").write_bytes(b"II*")
     with pytest.raises(FileFormatError, match=message):
@@ -172,11 +172,11 @@ def test_netcdf_variable_is_named_and_axes_trusted(tmp_path):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("kept", [0.0, 0.3, 0.8, 0.97])
-def test_netcdf_cut_short_is_refused(tmp_path, engine, kept):
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 0.8, 0.97])
+def test_netcdf_cut_short_is_refused(tmp_path, engine, fraction):
     path = netcdf(tmp_path, engine=engine)
     whole = path.read_bytes()
-    path.write_bytes(whole[: int(kept * len(whole))])
+    path.write_bytes(whole[: int(fraction * len(whole))])
     with pytest.raises(FileFormatError, match="cannot be read") as caught:
         read_raster(path, unit="m")
     assert caught.value.field == "raster"

@@ -88,5 +88,5 @@ def test_the_spline_adds_half_the_squared_side_inside() -> None:
         (SquaredDistance(), GRID, Domain.points_at([[0.0, 0.0], [1.0, 1.3]], unit="km")),
     ],
 )
-def test_no_figure_where_it_has_no_meaning(loss, domain, reports) -> None:
+def test_position_cost_is_none_for_other_problems(loss, domain, reports) -> None:
     assert position_cost(loss, priors.uniform(domain), domain, reports or domain) is None
