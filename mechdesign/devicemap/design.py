@@ -21,6 +21,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats
 from mechdesign.devicemap.device_map import (
     LARGEST_LEVEL,
     POTENTIAL_BITS,
@@ -60,14 +61,12 @@ def make_device_map(mechanism: xr.Dataset, *, on_progress: Callable[[Progress], 
     return _certify(with_potential, claim, kappa, report)
 
 
-def _find_potential(
-    device_map: DeviceMap, claim: Edges, logarithm: NDArray[np.float64], report: Report
-) -> tuple[DeviceMap, float]:
+def _find_potential(device_map: DeviceMap, claim: Edges, logarithm: Floats, report: Report) -> tuple[DeviceMap, float]:
     # The fixed point (1), from ln S of the design. Only differences of the potential matter: centred, it fits 16 bits.
     centre = (logarithm.min() + logarithm.max()) / 2
     cap = max(_NEAREST * _ONE, device_map.longest) // device_map.grain
 
-    def measure(number: int, potential: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    def measure(number: int, potential: Floats) -> tuple[Floats, float]:
         trial = replace(device_map, cap=cap, potential=_round_potential(device_map, potential))
         stage = f"potential, round {number + 1} of {ROUNDS}"
         sums = join_words(row_sums(trial.factors, on_done=counter(report, stage, device_map.secrets)))
@@ -104,7 +103,7 @@ def _certify(device_map: DeviceMap, claim: Edges, kappa: float, report: Report) 
         factor /= 1 + 2 * max(kappa - 1, 2.0**-20)
 
 
-def _round_potential(device_map: DeviceMap, potential: NDArray[np.float64]) -> NDArray[np.int16]:
+def _round_potential(device_map: DeviceMap, potential: Floats) -> NDArray[np.int16]:
     whole = np.rint(np.ldexp(potential, POTENTIAL_BITS))
     if np.abs(whole).max() >= 1 << 15:
         raise DesignError(
@@ -140,7 +139,7 @@ def _initial_map(stored: MechanismFile) -> DeviceMap:
     return _lower_levels(replace(stretched, grain=grain, step=grain, cap=farthest // grain), stored)
 
 
-def _quantise_levels(nats: NDArray[np.float64]) -> tuple[float, NDArray[np.uint16]]:
+def _quantise_levels(nats: Floats) -> tuple[float, NDArray[np.uint16]]:
     # Products of the unit and the integers must not exceed the levels.
     # The unit has 30 binary digits and a level 16: their product is exact in a double.
     mantissa, exponent = math.frexp(float(nats.max()) / LARGEST_LEVEL)

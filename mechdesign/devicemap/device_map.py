@@ -63,6 +63,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Booleans, Bytes, Integers
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES
 from mechdesign.factored.certificate import Factors
@@ -92,11 +93,11 @@ STEPS = ((1, 0), (0, 1), (1, 1), (1, -1), (2, 1), (2, -1), (1, 2), (1, -2))
 _KINDS = ((1, 0), (0, 1), (1, 1), (2, 1), (1, 2))
 _SLACK = np.int64(1 << 29)  # in 2^-48 nats: 2^-19 nats, twice the unit to which the certificate rounds ln R_e down
 _POTENTIAL = np.int64(1 << 48 - POTENTIAL_BITS)
-Along = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
+Along = tuple[Integers, Integers, Integers]
 WEIGHTS = np.array([MANTISSAS[b % 16] << b // 16 for b in range(256)], np.uint32)
 
 
-def _level_sums(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArray[np.int64]:
+def _level_sums(level: Integers, a: int, b: int, here: slice) -> Integers:
     # m of "Edges", of the step (a, b) from the columns `here`; at most 24 * 65,535 < 2^20.6.
     # Proof of the statement on d. Along (1, 0) eps is linear. Along (1, b) it is
     #     (1 - t)^2 l(o) + t (1 - t) (l(i + 1, j) + l(i, j + b)) + t^2 l(e),
@@ -105,7 +106,7 @@ def _level_sums(level: NDArray[np.int64], a: int, b: int, here: slice) -> NDArra
     # it, and the second half is its mirror image. A_k is rounded down.
     rows = max(0, len(level) - a)
 
-    def cells_at(i: int, j: int) -> NDArray[np.int64]:
+    def cells_at(i: int, j: int) -> Integers:
         return level[i : i + rows, here.start + j : here.stop + j]
 
     ends, side = cells_at(0, 0) + cells_at(a, b), 1 if b > 0 else -1
@@ -172,7 +173,7 @@ class DeviceMap(FrozenRecord):
     level_unit: float
     level: NDArray[np.uint16]
     potential: NDArray[np.int16]
-    weight: NDArray[np.uint8]
+    weight: Bytes
     grain: int
     step: int
     cap: int
@@ -220,11 +221,11 @@ class DeviceMap(FrozenRecord):
         return math.prod(self.cells)
 
     @cached_property
-    def inside(self) -> NDArray[np.bool_]:
+    def inside(self) -> Booleans:
         return np.pad(np.ones(self.cells, bool), self.margin)
 
     @cached_property
-    def inner(self) -> NDArray[np.int64]:
+    def inner(self) -> Integers:
         return np.flatnonzero(self.inside)
 
     @cached_property
@@ -241,7 +242,7 @@ class DeviceMap(FrozenRecord):
         return Domain.grid(self.cells, cell=self.cell, unit=self.unit, origin=self.origin, plane=self.plane)
 
     @cached_property
-    def target(self) -> NDArray[np.int64]:
+    def target(self) -> Integers:
         return np.pad(np.arange(self.secrets).reshape(self.cells), self.margin, mode="edge").ravel()
 
     def edges_by_step(self) -> Iterator[Along]:

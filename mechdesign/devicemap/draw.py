@@ -39,8 +39,9 @@ from functools import cached_property
 
 import numpy as np
 import xarray as xr
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Integers
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import check_whole
@@ -61,7 +62,7 @@ ROUND_BYTES = 16
 class RowOrder:
     """The order of places of a secret: places (B,) in their order, sums a_1, a_1 + a_2, ..., and S."""
 
-    places: NDArray[np.int64]
+    places: Integers
     sums: list[int]
     total: int
 
@@ -77,7 +78,7 @@ class Drawing:
         return self.device_map.factors.metric.windows()
 
     @cached_property
-    def _weights(self) -> NDArray[np.int64]:
+    def _weights(self) -> Integers:
         return np.cumsum(WEIGHTS[self.device_map.weight.ravel()], dtype=np.int64)
 
     @cached_property
@@ -179,7 +180,7 @@ class MapSampler(FrozenRecord, Drawing):
         attrs = {"claim": self.device_map.claim, "mechanism": self.device_map.source_sha256, "bits": name, "cost": COST}
         return xr.DataArray(drawn, dims=("secret", "draw"), coords=coords, name="report", attrs=attrs)
 
-    def _secret_numbers(self, secrets: ArrayLike | None, at: ArrayLike | None) -> NDArray[np.int64]:
+    def _secret_numbers(self, secrets: ArrayLike | None, at: ArrayLike | None) -> Integers:
         if (secrets is None) == (at is None):
             raise InputError(
                 "pass either secrets or at, not both", field="at", value=at, remedy="pass secrets, or positions at"

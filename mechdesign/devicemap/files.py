@@ -36,8 +36,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
-
+from mechdesign.base.arrays import AnyArray
 from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.files import open_regular, read_bytes
 from mechdesign.base.json_fields import whole, wholes, word
@@ -135,7 +134,7 @@ def _layout(header: dict[str, Any]) -> Layout:
     return [[name, kind, shape, 1] for name, kind in _TYPES.items()]
 
 
-def _map_of(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> DeviceMap:
+def _map_of(header: dict[str, Any], arrays: dict[str, AnyArray]) -> DeviceMap:
     # Numbers and texts may be of any type: `unpack` compares the header of this map with the one of the file.
     fields: dict[str, Any] = {**arrays}
     fields |= {name: int(header[name]) for name in ("stencil", "grain", "step", "cap")}

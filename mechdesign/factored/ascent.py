@@ -17,8 +17,9 @@ from dataclasses import asdict, dataclass, replace
 import numba
 import numpy as np
 
+from mechdesign.base.arrays import Vector
 from mechdesign.factored.ball import Places
-from mechdesign.factored.pricing import BLOCK, PricingTask, Radii, Vector, ratio_block
+from mechdesign.factored.pricing import BLOCK, PricingTask, Radii, ratio_block
 from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, Workers, all_blocks
 
 

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Indices32, Integers
 from mechdesign.base.validation import read_only
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import sparse_graph
@@ -34,10 +34,10 @@ _COST = 1 - 2.0**-48  # a few sums, products and a root are right to 2^-50 of a 
 class Costs(NamedTuple):
     """The arguments of costs: points (n, k), prior (n,), and the code of the loss, or -1 and its table (n, n)."""
 
-    points: NDArray[np.float64]
-    prior: NDArray[np.float64]
+    points: Floats
+    prior: Floats
     code: int
-    table: NDArray[np.float64]
+    table: Floats
 
     def read_only(self) -> Costs:
         return Costs(read_only(self.points), read_only(self.prior), self.code, read_only(self.table))
@@ -54,30 +54,30 @@ class BallRadii(NamedTuple):
 class BallScratch(NamedTuple):
     """Scratch arrays for one ball at a time: by place (n,), by number in the ball, and the buckets of a search."""
 
-    distance: NDArray[np.float64]  # of a place, inf where no ball is open
-    where: NDArray[np.int32]  # its number in the ball, -1 where no ball is open
-    before: NDArray[np.int32]  # the place before it on its path
-    step: NDArray[np.float64]  # the length between the two
-    nodes: NDArray[np.int32]  # the place of a number
-    cost: NDArray[np.float64]
-    cost_sum: NDArray[np.float64]  # c, or r, with the amounts of (2) added
-    dual_sum: NDArray[np.float64]  # the same of lambda
-    rank: NDArray[np.int32]  # the number in the core, or -1
-    head: NDArray[np.int32]  # the last entry of a bucket, -1 where it is empty
-    following: NDArray[np.int32]  # the entry before an entry
-    place: NDArray[np.int32]  # of an entry
+    distance: Floats  # of a place, inf where no ball is open
+    where: Indices32  # its number in the ball, -1 where no ball is open
+    before: Indices32  # the place before it on its path
+    step: Floats  # the length between the two
+    nodes: Indices32  # the place of a number
+    cost: Floats
+    cost_sum: Floats  # c, or r, with the amounts of (2) added
+    dual_sum: Floats  # the same of lambda
+    rank: Indices32  # the number in the core, or -1
+    head: Indices32  # the last entry of a bucket, -1 where it is empty
+    following: Indices32  # the entry before an entry
+    place: Indices32  # of an entry
 
 
 class CoreArrays(NamedTuple):
     """The program of a core: parents tree; above and below, in place of c and lambda; its graph, as `ConeGraph`."""
 
-    tree: NDArray[np.int32]
-    above: NDArray[np.float64]
-    below: NDArray[np.float64]
-    first: NDArray[np.int64]
-    near: NDArray[np.int32]
-    length: NDArray[np.float64]
-    factor: NDArray[np.float64]
+    tree: Indices32
+    above: Floats
+    below: Floats
+    first: Integers
+    near: Indices32
+    length: Floats
+    factor: Floats
 
 
 @numba.njit(inline="always")

@@ -30,8 +30,8 @@ from functools import cached_property
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Indices, Integers, Unsigned, Unsigned32
 from mechdesign.errors import InputError
 from mechdesign.factored.columns import GENERATORS, Columns
 from mechdesign.factored.integer_metric import Distances, IntegerMetric, Window, Windows, tile_order
@@ -62,8 +62,8 @@ class Factors:
     # so that it is an index of `kernel`.
     metric: IntegerMetric
     step: int  # in 2^-48 nats
-    weight: NDArray[np.uint32]  # (c,) in [1, 2^28]
-    inner: NDArray[np.int64]  # (n,), the places that are the secrets
+    weight: Unsigned32  # (c,) in [1, 2^28]
+    inner: Indices  # (n,), the places that are the secrets
     columns: Columns | None = None  # None: the distance from every place in turn
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class Factors:
         return self.step * 2.0**-STEP_BITS
 
     @cached_property
-    def kernel(self) -> NDArray[np.uint64]:
+    def kernel(self) -> Unsigned:
         """E (cap + 1,), positive integers that do not increase, E(t) <= e^step E(t + 1). Cost: 1 microsecond each."""
         # r = ratio / 2^shift <= e^step. Rounding the quotient up keeps E(t) <= r E(t + 1), which the proof needs.
         ratio, shift = exp_lower(self.nats_per_unit)
@@ -103,19 +103,19 @@ class Factors:
         return np.array(values, np.uint64)
 
     @cached_property
-    def halves(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    def halves(self) -> tuple[Unsigned32, Unsigned32]:
         return _halves(self.kernel)
 
     @cached_property
-    def order(self) -> NDArray[np.int64]:
+    def order(self) -> Integers:
         # The order of passes over all secrets: 128 in a row are neighbours, so their window is small.
         return tile_order(self.metric.points[self.inner])
 
-    def distances(self, secrets: NDArray[np.int64]) -> Distances:
+    def distances(self, secrets: Integers) -> Distances:
         """q_k(u) (c, b) in units, for b secrets. Cost: a window around them, and a look at every generator."""
         return self.window_of(secrets, self.metric.windows()).dense(self.size, self.metric.cap)
 
-    def window_of(self, secrets: NDArray[np.int64], room: Windows) -> Window:
+    def window_of(self, secrets: Integers, room: Windows) -> Window:
         """Columns nearer than the cap to one of b secrets, and q_k(u) of them, in the room of `metric.windows()`."""
         window = room.window_of(self.inner[secrets])
         if self.columns is None:
@@ -133,7 +133,7 @@ class Factors:
         return [((a << 32) + b << _HALF) + (c << 32) + d + self._floor for a, b, c, d in zip(*parts, strict=True)]
 
     @cached_property
-    def _above(self) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+    def _above(self) -> tuple[Unsigned32, Unsigned32]:
         return _halves(self.kernel - self.kernel[-1])
 
     @cached_property
@@ -157,14 +157,14 @@ class Factors:
                 bad += (a << denominator_bits > numerator * b) + (b << denominator_bits > numerator * a)
         return bad
 
-    def slack(self, edges: Edges) -> NDArray[np.int64]:
+    def slack(self, edges: Edges) -> Integers:
         """d_e - j_e step in 2^-48 nats (e,), rounded down, below 2^61; -1 where the integer metric has no such edge."""
         # A length scaled by 2^48 is exact in a double; floor rounds towards the smaller claim.
         length = np.floor(np.ldexp(np.minimum(edges.length, _LONGEST), STEP_BITS)).astype(np.int64)
         units = self.units_of(edges)
         return np.where(units < 0, np.int64(-1), length - self.step * units)
 
-    def claim_utilisation(self, edges: Edges, row_sum: NDArray[np.float64], slack: float = 0.0) -> NDArray[np.float64]:
+    def claim_utilisation(self, edges: Edges, row_sum: Floats, slack: float = 0.0) -> Floats:
         """(j_e step + |ln S(u) - ln S(v)| + slack) / d_e (e,) in floating point, of row sums (n,) up to a factor."""
         # In exact arithmetic its maximum bounds every log-ratio over length. In doubles, logarithms of sums below 2^117
         # make it wrong by less than 2^-44 nats / d_e. So it guides searches and is printed, but proves nothing. With a
@@ -175,7 +175,7 @@ class Factors:
         spent = np.abs(logarithm[edges.tail] - logarithm[edges.head])
         return np.asarray((self.nats_per_unit * self.units_of(edges) + spent + slack) / edges.length)
 
-    def units_of(self, edges: Edges) -> NDArray[np.int64]:
+    def units_of(self, edges: Edges) -> Integers:
         known = _keys(self.metric.tail, self.metric.head, self.metric.size)
         wanted = _keys(self.inner[edges.tail], self.inner[edges.head], self.metric.size)
         order = np.argsort(known)
@@ -183,12 +183,12 @@ class Factors:
         return np.where(known[edge] == wanted, self.metric.units[edge].astype(np.int64), np.int64(-1))
 
 
-def _halves(numbers: NDArray[np.uint64]) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
+def _halves(numbers: Unsigned) -> tuple[Unsigned32, Unsigned32]:
     mask = np.uint64((1 << _HALF) - 1)
     return (numbers >> np.uint64(_HALF)).astype(np.uint32), (numbers & mask).astype(np.uint32)
 
 
-def _keys(tail: NDArray[np.int64], head: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+def _keys(tail: Integers, head: Integers, size: int) -> Integers:
     return np.minimum(tail, head) * size + np.maximum(tail, head)
 
 

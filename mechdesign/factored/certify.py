@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Integers
 from mechdesign.errors import DesignError
 from mechdesign.factored.certificate import Factors
 from mechdesign.factored.dataset import loss_data
@@ -44,9 +44,9 @@ STEP_SEARCH = StepSearch()
 def certify_factors(
     problem: DesignProblem,
     factors: Factors,
-    target: NDArray[np.int64],
+    target: Integers,
     claim: Edges,
-    expected: NDArray[np.float64],
+    expected: Floats,
     *,
     exact: Pass,
     report: Report,
@@ -74,7 +74,7 @@ def certify_factors(
         factor = _shorter(factor, kappa)
 
 
-def _factor_of_tight_edges(factors: Factors, claim: Edges, expected: NDArray[np.float64], factor: float) -> float:
+def _factor_of_tight_edges(factors: Factors, claim: Edges, expected: Floats, factor: float) -> float:
     # Only the rows at the ends of the tightest edges are summed: a wrong factor costs a pass over all rows.
     utilisation = _with_factor(factors, factor).claim_utilisation(claim, expected, SLACK)
     count = min(STEP_SEARCH.edges, len(utilisation) // STEP_SEARCH.edge_share)
@@ -94,7 +94,7 @@ def _factor_of_tight_edges(factors: Factors, claim: Edges, expected: NDArray[np.
     return factor
 
 
-def _kappa(factors: Factors, edges: Edges, row_sum: NDArray[np.float64]) -> float:
+def _kappa(factors: Factors, edges: Edges, row_sum: Floats) -> float:
     return float(factors.claim_utilisation(edges, row_sum, SLACK).max())
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Integers
 from mechdesign.factored.certificate import Factors
 from mechdesign.factored.certify import GOOD, certify_factors
 from mechdesign.factored.columns import Columns
@@ -41,8 +41,8 @@ class ColumnCertifier:
     problem: DesignProblem
     executor: Workers
     columns: Columns
-    target: NDArray[np.int64]
-    weight: NDArray[np.float64]
+    target: Integers
+    weight: Floats
     report: Report
 
     @cached_property
@@ -60,7 +60,7 @@ class ColumnCertifier:
         edges, report = self.problem.edges, self.report
         return certify_factors(self.problem, factors, self.target, edges, sums, exact=exact, report=report)
 
-    def _lengths(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _lengths(self) -> tuple[Integers, Floats]:
         # Returns the round with the largest mean share of claimed lengths once its kappa is divided out: that share
         # decides the loss.
         edges, size, best_share = self.problem.edges, self.problem.domain.size, 0.0
@@ -81,7 +81,7 @@ class ColumnCertifier:
             units = np.minimum(units, (units + wanted) // 2)
         return best
 
-    def _factors(self, units: NDArray[np.int64]) -> Factors:
+    def _factors(self, units: Integers) -> Factors:
         metric = self.units.metric(self.problem.domain.points, self.problem.edges, units)
         offset = np.minimum(self.columns.offset, self.units.cap).astype(np.uint16)
         return Factors(

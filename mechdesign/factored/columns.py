@@ -10,6 +10,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Integers
 from mechdesign.errors import InputError
 from mechdesign.factored.integer_metric import Distances
 
@@ -20,9 +21,9 @@ GENERATORS = {"place": "generator_place", "offset": "generator_offset", "first":
 class Columns:
     """Columns by their generators, stored column by column."""
 
-    place: NDArray[np.int64]  # (g,)
+    place: Indices  # (g,)
     offset: NDArray[np.integer[Any]]  # (g,) >= 0, whole units
-    first: NDArray[np.int64]  # (c,), the first generator of every column, which ends where the next one begins
+    first: Indices  # (c,), the first generator of every column, which ends where the next one begins
 
     def __post_init__(self) -> None:
         # Compared, not subtracted: differences of untrusted numbers may wrap.
@@ -46,11 +47,11 @@ class Columns:
         return len(self.first)
 
     @property
-    def bounds(self) -> NDArray[np.int64]:
+    def bounds(self) -> Integers:
         """The ends of the generators of every column (c + 1,): those of column k from bounds[k] to bounds[k + 1]."""
         return np.append(self.first, len(self.place))
 
-    def select(self, numbers: NDArray[np.int64]) -> Columns:
+    def select(self, numbers: Integers) -> Columns:
         width = np.diff(self.bounds)[numbers]
         first = np.cumsum(width) - width
         chosen = np.repeat(self.first[numbers] - first, width) + np.arange(width.sum())

@@ -29,9 +29,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from mechdesign.base.arrays import AnyArray, Indices, Integers, Unsigned, Vector
 from mechdesign.errors import DesignError
 from mechdesign.factored.certificate import KERNEL_BITS, Factors
 from mechdesign.factored.columns import GENERATORS, Columns
@@ -63,7 +63,7 @@ def rejection_reason(problem: DesignProblem) -> str | None:
     return None
 
 
-def loss_data(problem: DesignProblem, factors: Factors, target: NDArray[np.int64]) -> LossData:
+def loss_data(problem: DesignProblem, factors: Factors, target: Integers) -> LossData:
     """Coordinates, prior and loss for sums over rows, of a problem whose reports are its secrets."""
     return LossData(
         factors=factors,
@@ -80,7 +80,7 @@ def make_factored(
     *,
     program: str,
     parameters: Mapping[str, Any],
-    diagnosis: Mapping[str, NDArray[Any]] | None = None,
+    diagnosis: Mapping[str, AnyArray] | None = None,
     stopped: str | None = None,
     bound: ProvedBound | None = None,
 ) -> xr.Dataset:
@@ -157,7 +157,7 @@ class ProvedBound:
     """A lower bound of the loss and its proof."""
 
     value: float
-    dual: NDArray[np.float64]  # (n,), multipliers
+    dual: Vector  # (n,), multipliers
     reach: float  # nats of the balls in which reports are priced
     core: float  # nats of their cores
 
@@ -167,7 +167,7 @@ class LossFigures:
     """Expected losses; those with a remap only for the squared distance."""
 
     loss: float
-    remap: NDArray[np.int64] | None = None  # (c,), the cell nearest to the posterior mean of every column
+    remap: Indices | None = None  # (c,), the cell nearest to the posterior mean of every column
     remapped_loss: float | None = None
 
 
@@ -194,7 +194,7 @@ def loss_figures(data: LossData, rows: RowBlock, domain: Domain) -> LossFigures:
     return LossFigures(loss=loss, remap=remap, remapped_loss=loss - math.fsum(np.maximum(gain, 0.0)))
 
 
-def largest_ratio(factors: Factors, edges: Edges, row_sum: NDArray[np.uint64]) -> float:
+def largest_ratio(factors: Factors, edges: Edges, row_sum: Unsigned) -> float:
     """The largest bound of a log-ratio over its length, in floating point; at most 1 by the proof in integers."""
     # Right to 2^-44 nats over the shortest length (`claim_utilisation`), and cut at 1, which the certificate proves.
     # Attained, before columns with one report are merged, if the edge is a shortest path and one of its ends is a

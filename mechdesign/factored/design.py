@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import AnyArray, Floats
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.threads import OutOfTime
 from mechdesign.errors import InputError, SolverError, UnsuitableError
@@ -243,7 +243,7 @@ class FactoredRun:
             raise SolverError(message, field="time_limit", value=self.time_limit, remedy=remedy)
         self.rounds_end = max(ends - CONSTANTS.certificate_passes * one_pass, now + CONSTANTS.least_seconds)
 
-    def run_rounds(self, state: EikonalState) -> tuple[EikonalState, NDArray[np.float64], str]:
+    def run_rounds(self, state: EikonalState) -> tuple[EikonalState, Floats, str]:
         stored = self.folder.read(_STATE)
         if stored is not None:
             state = EikonalState(number=int(stored["number"]), weight=stored["weight"], potential=stored["potential"])
@@ -271,7 +271,7 @@ class FactoredRun:
         stopped = interrupts.interruptible(run, "interrupt")
         return *weighed, stopped
 
-    def _weigh(self, state: EikonalState) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    def _weigh(self, state: EikonalState) -> tuple[Floats, Floats, float]:
         self.stage = f"round {state.number + 1} of {self.rounds}"
         exact = self.has_short_edges or leaves_weights(state, self.rounds)
         units = self.units.within(ROUND_CONSTANTS.settled_range if exact else ROUND_CONSTANTS.moving_range)
@@ -293,7 +293,7 @@ class FactoredRun:
         update = np.divide(arrays["rise"], arrays["mass"], out=np.ones(self.frame.size), where=is_reached)
         return arrays["row_sum"], update, kappa
 
-    def certify(self, state: EikonalState, expected: NDArray[np.float64]) -> CertifiedFactors:
+    def certify(self, state: EikonalState, expected: Floats) -> CertifiedFactors:
         def exact(data: LossData) -> Arrays:
             return self._pass(f"certificate {state.number} {data.factors.step}", row_block, data)
 
@@ -315,7 +315,7 @@ class FactoredRun:
         late = bound is None and deadline < math.inf
         return bound, "time" if late or time.monotonic() > deadline else stopped
 
-    def _lengths(self, state: EikonalState) -> NDArray[np.float64]:
+    def _lengths(self, state: EikonalState) -> Floats:
         length = self.frame.edges.length.copy()
         length[self.claimed] = remaining_length(self.claim, state.potential, SLACK)
         return length
@@ -352,9 +352,7 @@ def _require_room(problem: DesignProblem, width: int) -> None:
     )
 
 
-def _run_key(
-    program: EikonalWeights, options: FactoredOptions, block: int, frame: PaddedProblem, first: NDArray[np.float64]
-) -> str:
+def _run_key(program: EikonalWeights, options: FactoredOptions, block: int, frame: PaddedProblem, first: Floats) -> str:
     # Everything that determines the bits of the result, except the processor. `first` are the weights of round 0.
     problem, edges = program.problem, frame.edges
     described = {
@@ -368,7 +366,7 @@ def _run_key(
     return run_key(described, *arrays)
 
 
-def _first_weights(frame: PaddedProblem, metric: Metric) -> NDArray[np.float64]:
+def _first_weights(frame: PaddedProblem, metric: Metric) -> Floats:
     # Any positive weights would do: better ones save rounds.
     domain = frame.domain
     if not has_curvature_rule(metric, domain):
@@ -380,7 +378,7 @@ def _first_weights(frame: PaddedProblem, metric: Metric) -> NDArray[np.float64]:
     return line_weights(left, right)
 
 
-def _diagnosis(problem: DesignProblem) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def _diagnosis(problem: DesignProblem) -> tuple[dict[str, AnyArray], dict[str, Any]]:
     domain, metric = problem.domain, problem.metric
     if not has_curvature_rule(metric, domain):
         return {}, {}

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Indices, Indices32, Integers, Singles
 from mechdesign.factored.ball import Costs, Places, loss_between
 from mechdesign.factored.columns import Columns
 from mechdesign.factored.work_folder import Arrays
@@ -31,10 +31,10 @@ class FieldTask:
     """Columns whose fields are wanted."""
 
     places: Places
-    units: NDArray[np.int64]  # lengths of their directed edges, as the graph has them, in steps
+    units: Integers  # lengths of their directed edges, as the graph has them, in steps
     step: float  # nats
     columns: Columns  # with offsets in steps
-    target: NDArray[np.int64]  # (c,), the places that they report
+    target: Indices  # (c,), the places that they report
     keep: float  # nats to which fields are kept
     reach: float  # nats to which their losses are summed
 
@@ -44,27 +44,27 @@ class FieldData(NamedTuple):
 
     reach: int
     keep: int
-    kernel: NDArray[np.float64]
+    kernel: Floats
     graph: ConeGraph
-    units: NDArray[np.int64]
+    units: Integers
     costs: Costs
 
 
 class RayRows(NamedTuple):
     """Rays one after the other: the number of places of each, places and values."""
 
-    counts: NDArray[np.int64]
-    place: NDArray[np.int32]
-    ray: NDArray[np.float32]
+    counts: Integers
+    place: Indices32
+    ray: Singles
 
 
 class Heap(NamedTuple):
     """Scratch of a search: a binary heap of keys and places; distances in steps (n,); the places touched."""
 
-    key: NDArray[np.int64]
-    place: NDArray[np.int32]
-    distance: NDArray[np.int64]
-    touched: NDArray[np.int32]
+    key: Integers
+    place: Indices32
+    distance: Integers
+    touched: Indices32
 
 
 def columns_of(places: Places, rays: Arrays, *, step: float, deepest: float) -> Columns:

@@ -22,6 +22,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Indices, Indices32, Integers, Matrix
 from mechdesign.errors import InputError
 
 LARGEST = 65_535  # distances and lengths are 16-bit: the cap plus the longest edge may not exceed this
@@ -34,12 +35,12 @@ Distances = NDArray[np.uint16]
 class Neighbours:
     """Compressed rows: place p has the neighbours near[first[p]:first[p + 1]], at `units`; first (k + 1,)."""
 
-    first: NDArray[np.int64]
-    near: NDArray[np.int32]
+    first: Integers
+    near: Indices32
     units: NDArray[np.uint16]
 
     @classmethod
-    def of(cls, size: int, tail: NDArray[np.int64], head: NDArray[np.int64], units: NDArray[np.uint16]) -> Neighbours:
+    def of(cls, size: int, tail: Integers, head: Integers, units: NDArray[np.uint16]) -> Neighbours:
         source, other = np.column_stack([tail, head]).ravel(), np.column_stack([head, tail]).ravel()
         order = np.argsort(source, kind="stable")
         first = np.append(0, np.cumsum(np.bincount(source, minlength=size)))
@@ -54,7 +55,7 @@ class Neighbours:
 class Window:
     """places (c,), in the order of the search, and field (c, b), their distances from the sources."""
 
-    places: NDArray[np.int32]
+    places: Indices32
     field: Distances
 
     def dense(self, size: int, cap: int) -> Distances:
@@ -67,12 +68,12 @@ class SearchScratch(NamedTuple):
     """Arrays of one search: by place (k,), by bucket, and by place and directed edge of the window."""
 
     distance: NDArray[np.uint16]  # 65,535 between searches
-    head: NDArray[np.int32]  # the first place of a bucket, -1 between searches
-    following: NDArray[np.int32]  # the next place of the same bucket, -1 at the end
-    before: NDArray[np.int32]  # the one before it, -1 at the head
-    nearby: NDArray[np.int32]  # places in the order of the search
-    start: NDArray[np.int64]  # where the neighbours of the i-th of them begin
-    seen: NDArray[np.int32]  # neighbours
+    head: Indices32  # the first place of a bucket, -1 between searches
+    following: Indices32  # the next place of the same bucket, -1 at the end
+    before: Indices32  # the one before it, -1 at the head
+    nearby: Indices32  # places in the order of the search
+    start: Integers  # where the neighbours of the i-th of them begin
+    seen: Indices32  # neighbours
     lengths: NDArray[np.uint16]  # of their edges
 
 
@@ -103,7 +104,7 @@ class Windows:
         self.near, self.units = np.empty(edges, np.int32), np.empty(edges, np.uint16)
         self.room = np.empty(0, np.uint16)
 
-    def window_of(self, sources: NDArray[np.int64], *, exact: bool = True) -> Window:
+    def window_of(self, sources: Integers, *, exact: bool = True) -> Window:
         """The window of sources (b,), which may repeat; unless exact, after one sweep, with few distances too long."""
         rows, scratch, b, sources = self.rows, self.scratch, len(sources), np.ascontiguousarray(sources)
         count = _search_window(sources, self.cap, self.shift, rows.first, rows.near, rows.units, scratch)
@@ -121,7 +122,7 @@ class Windows:
         return Window(places=places, field=field)
 
 
-def tile_order(points: NDArray[np.float64], size: int = BLOCK) -> NDArray[np.int64]:
+def tile_order(points: Floats, size: int = BLOCK) -> Integers:
     """An order (n,) of points (n, a) in which `size` in a row, from a multiple of it on, lie close together."""
     # Halved along the longest side, at a multiple of `size`, until `size` remain.
     order = np.arange(len(points))
@@ -280,9 +281,9 @@ class IntegerMetric:
     # directed edges are fewer than 2^31. No compiled loop leaves its arrays, because the schema of a file has every end
     # of an edge checked.
 
-    points: NDArray[np.float64]  # (k, 1..3), coordinates: for nothing but the order of the work
-    tail: NDArray[np.int64]  # (e,), places
-    head: NDArray[np.int64]
+    points: Matrix  # (k, 1..3), coordinates: for nothing but the order of the work
+    tail: Indices  # (e,), places
+    head: Integers
     units: NDArray[np.uint16]  # (e,), lengths >= 0
     cap: int  # the largest distance that is distinguished
 
@@ -303,6 +304,6 @@ class IntegerMetric:
     def windows(self) -> Windows:
         return Windows(self.neighbours, self.cap)
 
-    def from_sources(self, sources: NDArray[np.int64]) -> Distances:
+    def from_sources(self, sources: Integers) -> Distances:
         """Distances (k, b) in units from b places. Cost: a window around them (`Windows.window_of`), and the result."""
         return self.windows().window_of(sources).dense(self.size, self.cap)

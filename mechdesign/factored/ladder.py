@@ -17,11 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.ndimage import distance_transform_edt, map_coordinates
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.json_fields import SMALLEST
 from mechdesign.errors import MechdesignError
 from mechdesign.factored.ascent import DualState, dual_step
 from mechdesign.factored.ball import Places
-from mechdesign.factored.pricing import BLOCK, PricingTask, Radii, Vector, flat_block, ratio_block
+from mechdesign.factored.pricing import BLOCK, PricingTask, Radii, flat_block, ratio_block
 from mechdesign.factored.work_folder import BlockedWork, Workers, all_blocks, merged_pass
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import APART, LENGTH, SQUARE

@@ -19,12 +19,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechdesign.base.arrays import Vector
 from mechdesign.base.threads import OutOfTime
 from mechdesign.factored.ascent import ceiling
 from mechdesign.factored.ball import Places
 from mechdesign.factored.dataset import ProvedBound
 from mechdesign.factored.ladder import CERTIFICATE, ladder_state
-from mechdesign.factored.pricing import BLOCK, PricingTask, Vector, value_block
+from mechdesign.factored.pricing import BLOCK, PricingTask, value_block
 from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, Workers, all_blocks
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import lower_bound

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base.arrays import Floats, Integers, Unsigned
 from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError, VerificationError
@@ -70,13 +71,13 @@ class FactoredMechanism(Rows):
     def row_sums(self) -> list[int]:
         return join_words(self.dataset["row_sum"].values)
 
-    def probabilities(self, secrets: ArrayLike) -> NDArray[np.float64]:
+    def probabilities(self, secrets: ArrayLike) -> Floats:
         """P(y|u) (b, n) of secrets (b,), in floating point: for looking at. Cost: the distances from each secret."""
         numbers = self.check(secrets)
         total = rounded_words(self.dataset["row_sum"].values[numbers])
         return merged_rows(self.factors, numbers, self.dataset["target"].values, total)
 
-    def column_blocks(self) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]]:
+    def column_blocks(self) -> Iterator[tuple[Integers, Integers, Floats]]:
         """Yield reports (r,), secrets (b,) and P(y|u) (b, r) in floating point, each report once."""
         # Neighbouring reports at a time, so that few secrets are in their window. Other secrets are at the cap, with
         # the smallest value of the kernel.
@@ -132,7 +133,7 @@ class FactoredMechanism(Rows):
         extras = Extras(parameters=parameters)
         return build_dataset(problem, mass, program=self.dataset.attrs["program"], extras=extras)
 
-    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> NDArray[np.int64]:
+    def sample(self, secrets: ArrayLike, size: int, *, rng: Rng = None) -> Integers:
         """Reports (b, size) drawn independently for secrets (b,), each with exactly its probability mass / S(u).
 
         Bits come from the operating system; with `rng`, a seed or a NumPy generator, they can be predicted: for
@@ -155,7 +156,7 @@ class FactoredMechanism(Rows):
             message = "a row does not sum to its certified sum"
             raise VerificationError(message, field="row_sum", remedy="use an unaltered file")
 
-    def _cumulative(self, distances: NDArray[np.uint16]) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
+    def _cumulative(self, distances: NDArray[np.uint16]) -> tuple[Unsigned, Unsigned]:
         # Exact: a mass of at most 2^86 is split at bit 43. It is made from the halves of E, so that no product exceeds
         # 2^57. The low parts of fewer than 2^21 columns add up below 2^64; their carries go to the high sums at the
         # end.
@@ -176,9 +177,7 @@ class FactoredMechanism(Rows):
         return place < self.secrets and place in self.dataset["target"].values
 
 
-def _draw(
-    high: NDArray[np.uint64], low: NDArray[np.uint64], size: int, bits: Callable[[int], bytes]
-) -> NDArray[np.int64]:
+def _draw(high: Unsigned, low: Unsigned, size: int, bits: Callable[[int], bytes]) -> Integers:
     # By inversion: a column is the number of cumulative masses that are at most a uniform integer.
     # Uniform integers of as many bits as the last mass has; those that are not below it are drawn again. Two words are
     # compared: the low ones only where high ones tie.

@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Indices, Integers, Vector
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.factored import dataset
 from mechdesign.factored.ascent import DualState
@@ -30,7 +30,7 @@ from mechdesign.factored.dataset import ProvedBound, make_factored
 from mechdesign.factored.fields import FieldTask, columns_of, field_block
 from mechdesign.factored.ladder import ladder_state
 from mechdesign.factored.local_bound import certify_bound
-from mechdesign.factored.pool_master import Matrix, OverlappingBlocks, Vector, improve
+from mechdesign.factored.pool_master import FieldMatrix, OverlappingBlocks, improve
 from mechdesign.factored.pricing import BLOCK, PricingTask, Radii, ratio_block
 from mechdesign.factored.rounds import Units
 from mechdesign.factored.row_sums import merged_rows, rounded_words
@@ -167,10 +167,10 @@ class Pool:
     """Columns with the data of the master."""
 
     columns: Columns
-    target: NDArray[np.int64]  # (c,), the places that they report
+    target: Indices  # (c,), the places that they report
     cost: Vector  # (c,), expected losses
     weight: Vector  # (c,)
-    matrix: Matrix  # their fields
+    matrix: FieldMatrix  # their fields
 
     def with_more(self, more: Pool) -> Pool:
         return Pool(
@@ -207,7 +207,7 @@ class PoolRun:
     def rounds(self) -> str:
         stopped = interrupts.interruptible(self._rounds, "interrupt")
         if self.pool is not None:  # without gigabytes that the certificates do not need
-            self.pool = replace(self.pool, matrix=Matrix.empty(self.places.size))
+            self.pool = replace(self.pool, matrix=FieldMatrix.empty(self.places.size))
         return stopped
 
     def _rounds(self) -> str:
@@ -257,7 +257,7 @@ class PoolRun:
             rest = min(rest, CONSTANTS.certificates * self.pricing_seconds + repeats * self.master_seconds)
         return self.deadline - rest if self.deadline < np.inf else np.inf
 
-    def used_columns(self) -> tuple[Columns, NDArray[np.int64], Vector]:
+    def used_columns(self) -> tuple[Columns, Integers, Vector]:
         # Before any round: the column of every place, with the weights of the ladder.
         n = self.places.size
         if self.pool is None or not len(self.best_weight):
@@ -301,7 +301,7 @@ class PoolRun:
             self._add(Columns.concatenate(fresh), np.concatenate(targets))
         return bool(fresh)
 
-    def _unseen(self, columns: Columns, reports: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _unseen(self, columns: Columns, reports: Integers) -> Integers:
         unseen, coarse = [], max(1, round(CONSTANTS.same / self.step))
         bounds = columns.bounds
         for k in range(columns.size):
@@ -313,7 +313,7 @@ class PoolRun:
                 unseen.append(k)
         return np.array(unseen, np.int64)
 
-    def _add(self, columns: Columns, target: NDArray[np.int64]) -> None:
+    def _add(self, columns: Columns, target: Integers) -> None:
         if self.pool is None:
             start_weight = self.state.weight
         else:
@@ -325,7 +325,7 @@ class PoolRun:
         fresh = Pool(columns=columns, target=target, cost=cost, weight=start_weight[target], matrix=matrix)
         self.pool = fresh if self.pool is None else self.pool.with_more(fresh)
 
-    def _fields(self, columns: Columns, target: NDArray[np.int64]) -> tuple[Matrix, Vector]:
+    def _fields(self, columns: Columns, target: Integers) -> tuple[FieldMatrix, Vector]:
         task = FieldTask(
             places=self.places,
             units=self.lengths,
@@ -338,7 +338,7 @@ class PoolRun:
         blocked = BlockedWork(work=field_block, state=task, total=columns.size, block=BLOCK, name="fields")
         blocks = all_blocks(self.executor, blocked)
         joined = {name: np.concatenate([arrays[name] for arrays in blocks]) for name in blocks[0]}
-        return Matrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
+        return FieldMatrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 
     def _improve(self, blocks: OverlappingBlocks) -> float:
         assert self.pool is not None

@@ -24,15 +24,13 @@ from functools import cached_property
 import numba
 import numpy as np
 import scipy.linalg.lapack
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
+from mechdesign.base.arrays import Floats, Indices32, Integers, Singles, Vector
 from mechdesign.base.threads import in_blocks
 from mechdesign.factored.ball import Places
 from mechdesign.solvers.interior_point import Point, run_predictor_corrector
-
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,21 +60,21 @@ CONSTANTS = MasterConstants()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Matrix:
+class FieldMatrix:
     """G (c, n): column k of the mechanism has value[first[k]:first[k + 1]] at the secrets place[...]."""
 
-    first: NDArray[np.int64]
-    place: NDArray[np.int32]
-    value: NDArray[np.float32]
+    first: Integers
+    place: Indices32
+    value: Singles
     secrets: int
 
     @classmethod
-    def of(cls, count: NDArray[np.int64], place: NDArray[np.int32], value: NDArray[np.float32], secrets: int) -> Matrix:
+    def of(cls, count: Integers, place: Indices32, value: Singles, secrets: int) -> FieldMatrix:
         first = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
         return cls(first=first, place=place, value=value, secrets=secrets)
 
     @classmethod
-    def empty(cls, secrets: int) -> Matrix:
+    def empty(cls, secrets: int) -> FieldMatrix:
         return cls.of(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), secrets)
 
     @property
@@ -84,7 +82,7 @@ class Matrix:
         return len(self.first) - 1
 
     @cached_property
-    def transpose(self) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    def transpose(self) -> tuple[Integers, Indices32, Singles]:
         narrow = self.first[-1] <= np.iinfo(np.int32).max
         first = self.first.astype(np.int32) if narrow else self.first  # SciPy widens all its indices to this type
         matrix = csr_array((self.value, self.place, first), shape=(self.size, self.secrets)).tocsc()
@@ -97,13 +95,13 @@ class Matrix:
         return _product(*self.transpose, weight)
 
     @cached_property
-    def visible(self) -> Matrix:
+    def visible(self) -> FieldMatrix:
         large = np.flatnonzero(self.value >= CONSTANTS.visible)
         first = np.searchsorted(large, self.first)
-        return Matrix(first=first, place=self.place[large], value=self.value[large], secrets=self.secrets)
+        return FieldMatrix(first=first, place=self.place[large], value=self.value[large], secrets=self.secrets)
 
-    def with_more(self, more: Matrix) -> Matrix:
-        return Matrix(
+    def with_more(self, more: FieldMatrix) -> FieldMatrix:
+        return FieldMatrix(
             first=np.concatenate([self.first, more.first[1:] + self.first[-1]]),
             place=np.concatenate([self.place, more.place]),
             value=np.concatenate([self.value, more.value]),
@@ -111,7 +109,7 @@ class Matrix:
         )
 
 
-def _product(first: NDArray[np.int64], place: NDArray[np.int32], value: NDArray[np.float32], values: Vector) -> Vector:
+def _product(first: Integers, place: Indices32, value: Singles, values: Vector) -> Vector:
     product = np.empty(len(first) - 1)
     in_blocks(lambda a, b: _rows(first[a : b + 1], place, value, values, product[a:b]), len(product), CONSTANTS.chunk)
     return product
@@ -167,9 +165,9 @@ class OverlappingBlocks:
             count[nodes] += 1
         # The square root on both sides keeps the preconditioner symmetric, as conjugate gradients need it.
         self.overlap_weights = [1 / np.sqrt(count[nodes]) for nodes in self.nodes]
-        self.inverse: list[NDArray[np.float32]] = []
+        self.inverse: list[Singles] = []
 
-    def factor(self, matrix: Matrix, scale: Vector, ridge: Vector) -> None:
+    def factor(self, matrix: FieldMatrix, scale: Vector, ridge: Vector) -> None:
         root = np.sqrt(scale).astype(np.float32)
         transpose = matrix.transpose
         self.inverse = [np.zeros((0, 0), np.float32)] * len(self.nodes)
@@ -190,7 +188,7 @@ class OverlappingBlocks:
         in_blocks(invert, len(self.nodes), 8)
 
     def apply(self, values: Vector) -> Vector:
-        parts: list[NDArray[np.float32]] = [np.zeros(0, np.float32)] * len(self.nodes)
+        parts: list[Singles] = [np.zeros(0, np.float32)] * len(self.nodes)
         single = values.astype(np.float32)
 
         def multiply(start: int, stop: int) -> None:
@@ -227,7 +225,7 @@ def conjugate_gradients(
     return x
 
 
-def _halve(points: NDArray[np.float64], numbers: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def _halve(points: Floats, numbers: Integers) -> list[Integers]:
     if len(numbers) <= CONSTANTS.block_size:
         return [np.sort(numbers)]
     place = points[numbers]
@@ -237,7 +235,7 @@ def _halve(points: NDArray[np.float64], numbers: NDArray[np.int64]) -> list[NDAr
     return _halve(points, numbers[order[:half]]) + _halve(points, numbers[order[half:]])
 
 
-def _inverse(part: NDArray[np.float32], ridge: Vector, overlap_weight: Vector) -> NDArray[np.float32]:
+def _inverse(part: Singles, ridge: Vector, overlap_weight: Vector) -> Singles:
     normal = (part.T @ part).astype(float)
     diagonal = np.arange(len(ridge))
     normal[diagonal, diagonal] += ridge
@@ -261,7 +259,9 @@ def _inverse(part: NDArray[np.float32], ridge: Vector, overlap_weight: Vector) -
 class _Proximal:
     # The interface of `run_predictor_corrector`. The equations of a step see the visible entries alone; residuals see
     # all of G.
-    def __init__(self, matrix: Matrix, blocks: OverlappingBlocks, cost: Vector, before: Vector, gap: float) -> None:
+    def __init__(
+        self, matrix: FieldMatrix, blocks: OverlappingBlocks, cost: Vector, before: Vector, gap: float
+    ) -> None:
         self.visible, self.blocks, self.cost, self.before, self.gap = matrix.visible, blocks, cost, before, gap
         self.loss = float(before.sum())
         self.ridge = 1 / (CONSTANTS.pull * np.maximum(before, CONSTANTS.floor * float(before.mean())))
@@ -291,7 +291,7 @@ class _Proximal:
 
 
 def improve(
-    matrix: Matrix,
+    matrix: FieldMatrix,
     blocks: OverlappingBlocks,
     cost: Vector,
     weight: Vector,

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices, Indices32, Vector
 from mechdesign.base.validation import read_only
 from mechdesign.factored.ball import (
     BallRadii,
@@ -34,7 +34,6 @@ from mechdesign.solvers.cone.tree_simplex import ConeGraph, price_block, price_r
 
 BLOCK = 128  # reports of a block
 _ROOT = np.zeros(1, np.int64)  # the number of a report in its own ball
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +62,7 @@ class PricingTask:
     """Reports of the places to be priced."""
 
     places: Places
-    reports: NDArray[np.int64]  # (m,)
+    reports: Indices  # (m,)
     dual: Vector  # (n,) >= 0, multipliers
     reach: float  # nats of balls
     core: float  # nats of their cores
@@ -121,7 +120,7 @@ class LocalProgram:
             self.inner,
         )  # fmt: skip
 
-    def program(self) -> tuple[Vector, Vector, NDArray[np.int32], ConeGraph]:
+    def program(self) -> tuple[Vector, Vector, Indices32, ConeGraph]:
         inner, places, edges = self.inner, slice(self.core), slice(self.edges)
         graph = ConeGraph(inner.first[: self.core + 1], inner.near[edges], inner.length[edges], inner.factor[edges])
         return inner.above[None, places], inner.below[places], inner.tree[None, places], graph

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Indices, Integers, Singles, Unsigned32, Vector
 from mechdesign.factored.certificate import STEP_BITS, WEIGHT_BITS
 from mechdesign.factored.integer_metric import BLOCK, LARGEST, IntegerMetric
 from mechdesign.factored.options import SETTLING
@@ -58,8 +58,8 @@ class EikonalState:
     """The state before a round."""
 
     number: int  # of the round
-    weight: NDArray[np.float64]  # (k,) > 0, of the places
-    potential: NDArray[np.float64]  # (n,), of the secrets, in nats
+    weight: Vector  # (k,) > 0, of the places
+    potential: Vector  # (n,), of the secrets, in nats
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -73,7 +73,7 @@ class Units:
     # `step` is the finest for which cap + longest edge stays below 65,535, so that 16 bits hold every distance.
 
     @classmethod
-    def for_lengths(cls, length: NDArray[np.float64], reach: float = ROUND_CONSTANTS.usual_range) -> Units:
+    def for_lengths(cls, length: Floats, reach: float = ROUND_CONSTANTS.usual_range) -> Units:
         longest = min(reach, float(length.max()))
         step = int(np.ceil(np.ldexp(reach + longest, STEP_BITS) / (LARGEST - 1)))
         return cls(step=step, cap=int(np.ldexp(reach, STEP_BITS)) // step, reach=reach)
@@ -85,21 +85,21 @@ class Units:
     def nats(self) -> float:
         return float(np.ldexp(self.step, -STEP_BITS))
 
-    def quantise(self, length: NDArray[np.float64]) -> NDArray[np.int64]:
+    def quantise(self, length: Floats) -> Integers:
         units = np.floor(np.ldexp(np.minimum(length, self.reach), STEP_BITS)).astype(np.int64) // self.step
         return np.minimum(units, self.cap)
 
-    def metric(self, points: NDArray[np.float64], edges: Edges, units: NDArray[np.int64]) -> IntegerMetric:
+    def metric(self, points: Floats, edges: Edges, units: Integers) -> IntegerMetric:
         whole = units.astype(np.uint16)
         return IntegerMetric(points=points, tail=edges.tail, head=edges.head, units=whole, cap=self.cap)
 
 
-def quantised_weights(weight: NDArray[np.float64]) -> NDArray[np.uint32]:
+def quantised_weights(weight: Floats) -> Unsigned32:
     """Weights (c,) > 0 as integers of which the largest is 2^28, and the least 1."""
     return np.maximum(np.rint(weight / weight.max() * (1 << WEIGHT_BITS)), 1).astype(np.uint32)
 
 
-def claimed_edges(frame: PaddedProblem) -> tuple[Edges, NDArray[np.int64]]:
+def claimed_edges(frame: PaddedProblem) -> tuple[Edges, Integers]:
     """The framed edges that join secrets, as edges of secrets, and their places (c,) in the framed order."""
     secret = np.full(frame.size, -1, np.int64)
     secret[frame.inner] = np.arange(len(frame.inner))
@@ -113,10 +113,10 @@ class PassData:
     """Shared by all blocks of a pass."""
 
     metric: IntegerMetric
-    inner: NDArray[np.int64]
-    order: NDArray[np.int64]  # (n,), of the secrets in tiles
-    kernel: NDArray[np.float32]  # (cap + 1,), 0 at the cap
-    weight: NDArray[np.float32]  # (k,)
+    inner: Integers
+    order: Indices  # (n,), of the secrets in tiles
+    kernel: Singles  # (cap + 1,), 0 at the cap
+    weight: Singles  # (k,)
     exact: bool  # as for `Windows.window_of`
 
 
@@ -144,9 +144,7 @@ def leaves_weights(state: EikonalState, rounds: int) -> bool:
     return state.number >= rounds - SETTLING
 
 
-def next_round(
-    state: EikonalState, logarithm: NDArray[np.float64], update: NDArray[np.float64], *, rounds: int
-) -> EikonalState:
+def next_round(state: EikonalState, logarithm: Floats, update: Floats, *, rounds: int) -> EikonalState:
     """The state of the next round; logarithm (n,) = ln s, update (k,) = rise / mass."""
     if leaves_weights(state, rounds):
         weight, potential = state.weight, damp(state.potential, logarithm)

@@ -18,9 +18,9 @@ from functools import cached_property
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from mechdesign.base.arrays import Floats, Indices, Integers, Masses, Matrix, Unsigned, Unsigned32, Vector
 from mechdesign.base.validation import read_only
 from mechdesign.errors import UnsuitableError
 from mechdesign.factored.certificate import KERNEL_BITS, Factors
@@ -35,10 +35,9 @@ _MOST = 1 << 22  # nodes in all
 _EVEN = 1e-6  # of a step
 ROWS = 1024  # of a block: the last bits of sums depend on it
 OVER_ROWS = ("row_sum", "loss")  # arrays of `row_block`
-Vector = NDArray[np.float64]
 
 
-def far_losses(secrets: Vector, reports: Vector, weight: NDArray[np.uint32], code: int) -> Vector:
+def far_losses(secrets: Vector, reports: Vector, weight: Unsigned32, code: int) -> Vector:
     """T (n,), for secrets (n, a), reports (c, a) and weight (c,); code of the loss. Cost: O((n + c) log(n + c))."""
     # Squared distances take three sums, the 0/1 loss one, and lengths a convolution on a lattice. The convolution is
     # exact but for rounding if the coordinates are evenly spaced; else it is right to some 1e-5 of T, of which a share
@@ -90,9 +89,7 @@ def _side(values: Vector, axes: int) -> tuple[float, float, int]:
     return low, span / (count - 1), count
 
 
-def _corners(
-    points: Vector, sides: list[tuple[float, float, int]]
-) -> list[tuple[tuple[NDArray[np.int64], ...], Vector]]:
+def _corners(points: Vector, sides: list[tuple[float, float, int]]) -> list[tuple[tuple[Integers, ...], Vector]]:
     along_axes = []
     for values, (low, step, count) in zip(points.T, sides, strict=True):
         # Linear interpolation between the two nodes around a value; rounding may put one just outside.
@@ -110,9 +107,9 @@ class LossData:
     """Factors, with coordinates, prior and loss."""
 
     factors: Factors
-    secrets: NDArray[np.float64]  # (n, a), coordinates
-    reports: NDArray[np.float64]  # (c, a), coordinates of the cell that each column reports
-    prior: NDArray[np.float64]  # (n,)
+    secrets: Matrix  # (n, a), coordinates
+    reports: Matrix  # (c, a), coordinates of the cell that each column reports
+    prior: Vector  # (n,)
     loss: Loss  # one with a code
 
     def __post_init__(self) -> None:
@@ -131,7 +128,7 @@ class LossData:
         return float(self.factors.kernel[-1]) * 2.0**-KERNEL_BITS
 
     @cached_property
-    def far(self) -> NDArray[np.float64]:
+    def far(self) -> Floats:
         assert self.loss.code is not None
         return far_losses(self.secrets, self.reports, self.factors.weight, self.loss.code)
 
@@ -140,11 +137,11 @@ class LossData:
 class RowBlock:
     """All n rows."""
 
-    row_sum: NDArray[np.uint64]  # (n, 2), high and low 64 bits of S(u)
-    loss: NDArray[np.float64]  # (n,), expected loss from each secret
+    row_sum: Masses  # (n, 2), high and low 64 bits of S(u)
+    loss: Vector  # (n,), expected loss from each secret
     # (c, 1 + a), for the squared distance: sums over u of prior(u) (E(q_k(u)) - E(F)) W(k) / S(u) times 1 and the
     # coordinates from the mean of the secrets
-    moments: NDArray[np.float64] | None = None
+    moments: Floats | None = None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,7 +150,7 @@ class CertifiedFactors:
 
     data: LossData
     rows: RowBlock
-    target: NDArray[np.int64]  # (c,), the secret that each column reports
+    target: Indices  # (c,), the secret that each column reports
     factor: float  # by which the step was shortened
 
 
@@ -163,7 +160,7 @@ def all_rows(data: LossData, *, on_done: OnDone = lambda done: None) -> RowBlock
     return RowBlock(**_on_this_machine(blocked, OVER_ROWS, on_done))
 
 
-def row_sums(factors: Factors, *, on_done: OnDone = lambda done: None) -> NDArray[np.uint64]:
+def row_sums(factors: Factors, *, on_done: OnDone = lambda done: None) -> Unsigned:
     """High and low 64 bits of S(u) (n, 2); the same for a quarter of the cost."""
     blocked = BlockedWork(work=sum_block, state=factors, total=len(factors.inner), block=ROWS, name="sums")
     return _on_this_machine(blocked, ("row_sum",), on_done)["row_sum"]
@@ -211,12 +208,12 @@ def sum_block(factors: Factors, start: int, stop: int) -> Arrays:
     return {"secret": secrets, "row_sum": sum_rows(factors, secrets)}
 
 
-def sum_rows(factors: Factors, secrets: NDArray[np.int64]) -> NDArray[np.uint64]:
+def sum_rows(factors: Factors, secrets: Integers) -> Unsigned:
     """High and low 64 bits of S(u) (b, 2) of b secrets. Cost: 1 ns for each column of the windows around 128."""
     return split_words([s for _, window in tiles_of(factors, secrets) for s in factors.row_sums(window)])
 
 
-def tiles_of(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[slice, Window]]:
+def tiles_of(factors: Factors, secrets: Integers) -> Iterator[tuple[slice, Window]]:
     """The windows around `BLOCK` secrets at a time, each to be used before the next is asked for."""
     room = factors.metric.windows()
     for first in range(0, len(secrets), BLOCK):
@@ -224,13 +221,13 @@ def tiles_of(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[sli
         yield tile, factors.window_of(secrets[tile], room)
 
 
-def dense_rows(factors: Factors, secrets: NDArray[np.int64]) -> Iterator[tuple[slice, Distances]]:
+def dense_rows(factors: Factors, secrets: Integers) -> Iterator[tuple[slice, Distances]]:
     """q_k(u) (c, b) of all columns, for `BLOCK` of the secrets (m,) at a time."""
     for tile, window in tiles_of(factors, secrets):
         yield tile, window.dense(factors.size, factors.metric.cap)
 
 
-def merged_rows(factors: Factors, secrets: NDArray[np.int64], target: NDArray[np.int64], total: Vector) -> Vector:
+def merged_rows(factors: Factors, secrets: Integers, target: Integers, total: Vector) -> Vector:
     """P(y|u) (b, n) of secrets (b,) with the row sums total (b,), in doubles; target (c,), the reports of columns."""
     kernel, weight = factors.kernel.astype(float), factors.weight.astype(float)
     rows = np.zeros((len(secrets), len(factors.inner)))
@@ -240,17 +237,17 @@ def merged_rows(factors: Factors, secrets: NDArray[np.int64], target: NDArray[np
     return rows
 
 
-def split_words(numbers: list[int]) -> NDArray[np.uint64]:
+def split_words(numbers: list[int]) -> Unsigned:
     """Integers under 2^128 as high and low words (n, 2)."""
     return np.array([[s >> 64, s & _LOW] for s in numbers], np.uint64).reshape(-1, 2)
 
 
-def join_words(words: NDArray[np.uint64]) -> list[int]:
+def join_words(words: Unsigned) -> list[int]:
     """The integers of `split_words`."""
     return [(high << 64) + low for high, low in words.tolist()]
 
 
-def rounded_words(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+def rounded_words(words: Unsigned) -> Floats:
     """The integers of `split_words` as doubles (n,)."""
     return np.asarray(words[:, 0] * 2.0**64 + words[:, 1])
 

@@ -7,11 +7,10 @@ recomputed from its multipliers, in balls of the stored radii.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray, Integers, Unsigned
 from mechdesign.evaluation.protection import protection
 from mechdesign.factored.ball import Places
 from mechdesign.factored.certificate import Factors
@@ -87,7 +86,7 @@ def _place_differences(stored: MechanismFile, figures: LossFigures) -> list[str]
         reasons.append("scale: must be 1 in a factored mechanism")
     if figures.remapped_loss is None and "remapped_loss" in mechanism.attrs:
         reasons.append("remapped_loss: applies only to the squared distance")
-    wanted: dict[str, NDArray[Any] | None] = {"remap": figures.remap, "excess": None, "ring": None}
+    wanted: dict[str, AnyArray | None] = {"remap": figures.remap, "excess": None, "ring": None}
     if has_curvature_rule(stored.metric, stored.domain):
         wanted |= {"excess": curvature_excess(stored.domain, stored.metric), "ring": rings(stored.domain)}
     for name, values in wanted.items():
@@ -107,9 +106,7 @@ def _row_differences(stored: MechanismFile, rows: RowBlock) -> list[str]:
     return reasons
 
 
-def worst_edge(
-    factors: Factors, edges: Edges, row_sum: NDArray[np.uint64], target: NDArray[np.int64]
-) -> dict[str, int]:
+def worst_edge(factors: Factors, edges: Edges, row_sum: Unsigned, target: Integers) -> dict[str, int]:
     """The edge with the largest bound of log-ratios over its length, and a report."""
     # If every place is a column, the end with the smaller sum itself; else the column with the largest ratio.
     total = rounded_words(row_sum)

@@ -27,15 +27,15 @@ from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import AnyArray
 from mechdesign.base.atomic_write import write_atomically
 from mechdesign.base.lock import hold_lock
 from mechdesign.base.threads import WORKERS
 from mechdesign.errors import InputError, MechdesignError, SolverError, VerificationError
 from mechdesign.mechanism.storage import load, save
 
-Arrays = dict[str, NDArray[Any]]
+Arrays = dict[str, AnyArray]
 Work = Callable[[Any, int, int], Arrays]
 OnDone = Callable[[int], object]
 SCHEMA = "mechdesign/run/1"
@@ -51,7 +51,7 @@ class Folder:
     path: Path | None = None
     run: str = ""
 
-    def read(self, name: str) -> dict[str, NDArray[Any]] | None:
+    def read(self, name: str) -> dict[str, AnyArray] | None:
         # None for a missing, damaged or foreign block, which is then computed again.
         if self.path is None:
             return None
@@ -65,7 +65,7 @@ class Folder:
         with np.load(io.BytesIO(content[_DIGEST:]), allow_pickle=False) as arrays:
             return dict(arrays)
 
-    def write(self, name: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+    def write(self, name: str, arrays: Mapping[str, AnyArray]) -> None:
         if self.path is None:
             return
         stream = io.BytesIO()
@@ -100,7 +100,7 @@ class Folder:
         return hashlib.sha256(f"{self.run}\n{name}\n".encode() + content).digest()
 
 
-def run_key(description: Mapping[str, Any], *arrays: NDArray[Any]) -> str:
+def run_key(description: Mapping[str, Any], *arrays: AnyArray) -> str:
     """The key of a run: SHA-256 of a description and of arrays."""
     digest = hashlib.sha256(json.dumps(description, sort_keys=True, default=str).encode())
     for array in arrays:
@@ -312,7 +312,7 @@ def merge_blocks(blocks: Iterator[Arrays], over_rows: tuple[str, ...]) -> Arrays
     """Concatenate the arrays named in `over_rows` and sum the others, in the order of the blocks."""
     # Rows of blocks with `secret`, the numbers of their rows, are sorted by them. Blocks with `column` and `size` have
     # sums of these columns alone, out of `size`. One order of sums, so that bits do not depend on the workers.
-    rows: dict[str, list[NDArray[Any]]] = {}
+    rows: dict[str, list[AnyArray]] = {}
     sums: Arrays = {}
     for arrays in blocks:
         index = {key: arrays[key] for key in ("column", "secret", "size") if key in arrays}

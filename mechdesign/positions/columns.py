@@ -29,9 +29,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
+from mechdesign.base.arrays import Floats, Integers, Unsigned
 from mechdesign.base.memory import require_bytes
 from mechdesign.positions.cone_blocks import solve_cone_blocks
 from mechdesign.positions.cones import HIGHEST
@@ -44,9 +44,6 @@ from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Loss, SquaredDistance
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.lp.dense_program import weigh
-
-Array = NDArray[np.float64]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +77,9 @@ CONSTANTS = ColumnConstants()
 class Centres:
     """Centres of columns: lattice cells index (k, 2), and level (k,), indices of `nats` (l,) in nats a cell."""
 
-    index: Whole
-    level: Whole
-    nats: Array
+    index: Integers
+    level: Integers
+    nats: Floats
 
 
 def column_table(
@@ -91,7 +88,7 @@ def column_table(
     gap: float,
     deadline: float = np.inf,
     on_progress: Callable[[int, float, float, int, int], None] | None = None,
-) -> tuple[NDArray[np.uint64], str]:
+) -> tuple[Unsigned, str]:
     """The certified table (n, m) of the cheapest weights, in integers, and the reason why their search ended."""
     problem, cost = program.problem, program.cost
     centres = _centres(program)
@@ -178,7 +175,7 @@ def _one_of_each(centres: Centres, group: Orbits, domain: Domain) -> Centres:
     return Centres(index=centres.index[representatives], level=centres.level[representatives], nats=centres.nats)
 
 
-def _columns(centres: Centres, program: Positions) -> Array:
+def _columns(centres: Centres, program: Positions) -> Floats:
     domain, cones = program.problem.domain, program.cones
     assert domain.index is not None
     low, high = centres.index.min(axis=0), centres.index.max(axis=0)
@@ -205,7 +202,7 @@ def _columns(centres: Centres, program: Positions) -> Array:
     return np.concatenate([columns, *powers], axis=1) if powers else columns
 
 
-def _constants(columns: Array, cones: SplineCones) -> tuple[Array, Array]:
+def _constants(columns: Floats, cones: SplineCones) -> tuple[Floats, Floats]:
     # The constants a of (1), and the largest slope over bound, one of each for every column.
     unit = np.asarray(cones.bound.sum(axis=1))[:, None]
     slope = np.hypot(cones.slope_x @ columns, cones.slope_y @ columns) / CONSTANTS.within
@@ -213,7 +210,7 @@ def _constants(columns: Array, cones: SplineCones) -> tuple[Array, Array]:
     return np.maximum(((slope - bound) / unit).max(axis=0), 0.0), (slope / bound).max(axis=0)
 
 
-def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole, Array]:
+def _reports(columns: Floats, cost: Floats, problem: DesignProblem) -> tuple[Integers, Floats]:
     # Only the reports nearest to the mean place of a column are compared: all of them would cost a product of tables.
     # The 1e-9 keeps their means defined where the prior is 0.
     prior = problem.prior_array + 1e-9 / problem.domain.size
@@ -231,7 +228,7 @@ def _reports(columns: Array, cost: Array, problem: DesignProblem) -> tuple[Whole
     return report, price
 
 
-def plane_noise(z: float, reach: int, loss: Loss) -> Array:
+def plane_noise(z: float, reach: int, loss: Loss) -> Floats:
     """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre."""
     # One eighth of a square stands for all of it, since the mean of a column over flips and turns is as good. These are
     # the cells (i, j) with j <= i, each with the number of its images. The rows around a cell are those of the images

@@ -20,14 +20,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Floats, Integers
 from mechdesign.base.memory import max_items_in_memory
 from mechdesign.positions.spline import SplineCones
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +49,7 @@ CONSTANTS = ConeBlockConstants()
 class Scaling:
     """W of Nesterov and Todd for cones s and z (3, k, m): W z = W^-1 s."""
 
-    def __init__(self, s: Array, z: Array) -> None:
+    def __init__(self, s: Floats, z: Floats) -> None:
         # Nesterov and Todd: the hyperbolic reflection that takes z / |z| to the mirror image of s / |s|, times
         # sqrt(|s| / |z|). `root` gives W, and `point` its square.
         ds, dz = norm(s), norm(z)
@@ -65,15 +63,15 @@ class Scaling:
         self.root /= np.sqrt(2 * self.root[0])
         self.size = np.sqrt(ds / dz)
 
-    def times(self, vector: Array) -> Array:
+    def times(self, vector: Floats) -> Floats:
         return _reflect(vector, self.root) * self.size
 
-    def inverse(self, vector: Array) -> Array:
+    def inverse(self, vector: Floats) -> Floats:
         mirrored = self.root.copy()
         mirrored[1:] *= -1
         return _reflect(vector, mirrored) / self.size
 
-    def inverse_square(self) -> Array:
+    def inverse_square(self) -> Floats:
         """The entries 00, 01, 02, 11, 12, 22 of W^-2, (6 k, m)."""
         a, b, c = self.point[0], -self.point[1], -self.point[2]
         entries = np.stack([2 * a * a - 1, 2 * a * b, 2 * a * c, 2 * b * b + 1, 2 * b * c, 2 * c * c + 1])
@@ -81,31 +79,31 @@ class Scaling:
         return entries.reshape(-1, entries.shape[2])
 
 
-def _reflect(vector: Array, root: Array) -> Array:
+def _reflect(vector: Floats, root: Floats) -> Floats:
     image = 2 * (root * vector).sum(axis=0) * root
     image[0] -= vector[0]
     image[1:] += vector[1:]
     return np.asarray(image)
 
 
-def norm(vector: Array) -> Array:
+def norm(vector: Floats) -> Floats:
     """sqrt(a^2 - b^2 - c^2), by factors that do not cancel."""
     tail = np.hypot(vector[1], vector[2])
     return np.asarray(np.sqrt(np.maximum((vector[0] - tail) * (vector[0] + tail), 1e-300)))
 
 
-def product(a: Array, b: Array) -> Array:
+def product(a: Floats, b: Floats) -> Floats:
     """A o b, the product of the Jordan algebra of the cones."""
     return np.stack([(a * b).sum(axis=0), a[0] * b[1] + b[0] * a[1], a[0] * b[2] + b[0] * a[2]])
 
 
-def quotient(a: Array, d: Array) -> Array:
+def quotient(a: Floats, d: Floats) -> Floats:
     """The x with a o x = d."""
     first = (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]) / norm(a) ** 2
     return np.stack([first, (d[1] - first * a[1]) / a[0], (d[2] - first * a[2]) / a[0]])
 
 
-def longest_step(s: Array, ds: Array) -> float:
+def longest_step(s: Floats, ds: Floats) -> float:
     """The largest step along ds that stays in the cones."""
     # |s + t ds|^2 = a t^2 + 2 b t + c has its first root at c / (sqrt(b^2 - a c) - b), a form without cancellation. For
     # s in a cone b^2 - a c >= 0; if ds is a multiple of s it is 0, and rounding may change its sign.
@@ -121,9 +119,9 @@ def longest_step(s: Array, ds: Array) -> float:
 class ConePoint:
     """A point of the method, and the reason to stop: "gap", "time", "interrupt" or "precision"."""
 
-    table: Array  # (n, m)
-    dual: Array  # (q,), of the row sums
-    slack: Array  # (3, k, m), in the dual cones
+    table: Floats  # (n, m)
+    dual: Floats  # (q,), of the row sums
+    slack: Floats  # (3, k, m), in the dual cones
     iterations: int
     stopped: str
 
@@ -164,7 +162,7 @@ def bandwidth(cones: SplineCones) -> int:
 
 def solve_cone_blocks(
     cones: SplineCones,
-    cost: Array,
+    cost: Floats,
     sums: sp.csr_array,
     *,
     tolerance: float,
@@ -232,7 +230,7 @@ def _with_signs(cones: SplineCones) -> SplineCones:
     )
 
 
-def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
+def _start(algebra: _Algebra, cost: Floats) -> tuple[list[Floats], Floats]:
     # z is mu / s, except for the cones of signs: they take up the rest of c - M' lambda - G' z, which is at least mu /
     # x. So the point satisfies the equations of the dual and lies near the central path: no first phase is needed.
     n, m = cost.shape
@@ -251,8 +249,8 @@ def _start(algebra: _Algebra, cost: Array) -> tuple[list[Array], Array]:
 
 
 def _step(
-    algebra: _Algebra, state: tuple[Array, list[Array], Array], residual: tuple[Array, Array], mu: float
-) -> tuple[Array, list[Array], Array]:
+    algebra: _Algebra, state: tuple[Floats, list[Floats], Floats], residual: tuple[Floats, Floats], mu: float
+) -> tuple[Floats, list[Floats], Floats]:
     # s is computed as G x in every step, so that only the equations of the dual and the row sums have residuals.
     x, z, dual = state
     parts = algebra.block_slices(x.shape[1])
@@ -260,7 +258,7 @@ def _step(
     scalings = [Scaling(*pair) for pair in zip(s, z, strict=True)]
     algebra.factor(scalings)
 
-    def dual_steps(dx: Array, raised: list[Array]) -> tuple[list[Array], float]:
+    def dual_steps(dx: Floats, raised: list[Floats]) -> tuple[list[Floats], float]:
         # dz = W^-1 (u - W^-1 G dx), where `raised` is W^-1 u.
         steps, longest = [], np.inf
         for part, scaling, up, s_block, z_block in zip(parts, scalings, raised, s, z, strict=True):
@@ -302,13 +300,13 @@ class _Algebra:
         self.map, self.row, self.column = _products(self.parts)
         self.width = int((self.row - self.column).max())
 
-    def cone_rows(self, x: Array) -> Array:
+    def cone_rows(self, x: Floats) -> Floats:
         return np.stack([rows @ x for rows in self.parts])
 
-    def transpose(self, z: Array) -> Array:
+    def transpose(self, z: Floats) -> Floats:
         return np.asarray(sum(rows @ part for rows, part in zip(self.transposed_parts, z, strict=True)))
 
-    def transpose_blocks(self, z: list[Array]) -> Array:
+    def transpose_blocks(self, z: list[Floats]) -> Floats:
         return np.concatenate([self.transpose(block) for block in z], axis=1)
 
     def block_slices(self, blocks: int) -> list[slice]:
@@ -348,13 +346,13 @@ class _Algebra:
         if info:
             raise np.linalg.LinAlgError("the row sums are not positive definite")
 
-    def _blocks(self, right: Array) -> Array:
+    def _blocks(self, right: Floats) -> Floats:
         solution = np.empty_like(right)
         for y in range(right.shape[1]):
             solution[:, y] = lapack.dpbtrs(self.bands[y].T, right[:, y], lower=1)[0]
         return solution
 
-    def solve(self, reduced: Array, sums: Array) -> tuple[Array, Array]:
+    def solve(self, reduced: Floats, sums: Floats) -> tuple[Floats, Floats]:
         # dx (n, m) and dl (q,) satisfy H_y dx_y = M' dl - reduced_y and sum_y M dx_y = sums; dl comes first.
         inner = self._blocks(reduced)
         right = sums + (self.sums @ inner).sum(axis=1)
@@ -367,7 +365,7 @@ def _is_identity(sums: sp.csr_array) -> bool:
     return sums.shape[0] == sums.shape[1] and abs(sums - sp.eye_array(sums.shape[0])).nnz == 0
 
 
-def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, NDArray[np.int64], NDArray[np.int64]]:
+def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, Integers, Integers]:
     # H_ij = sum over cones and entries (p, q) of W^-2: linear in these entries, so one sparse map serves every step.
     # Cones are grouped by the number of their cells, for arrays instead of loops.
     k, n = parts[0].shape

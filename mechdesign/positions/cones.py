@@ -29,8 +29,8 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Integers, Unsigned
 from mechdesign.base.threads import in_blocks
 from mechdesign.mechanism.certificate import product
 
@@ -44,7 +44,7 @@ _SMALL, _LARGE = 20, 52  # bits: masses all below 2^20 are multiplied by 2^32; w
 _REMAINDER = 36
 
 
-def integer_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np.uint64]:
+def integer_levels(corner_level: Floats, side: float) -> Unsigned:
     """Z = floor(2^60 min(level side, 4)) of levels (n, 4 or 16), exactly."""
     distinct, place = np.unique(corner_level, return_inverse=True)
     h = Fraction(side)
@@ -52,7 +52,7 @@ def integer_levels(corner_level: NDArray[np.float64], side: float) -> NDArray[np
     return np.array(whole, np.uint64)[place].reshape(corner_level.shape)
 
 
-def breaches(mass: NDArray[np.uint64], around: NDArray[np.int64], level: NDArray[np.uint64]) -> int:
+def breaches(mass: Unsigned, around: Integers, level: Unsigned) -> int:
     """Number of (cell, report) pairs that satisfy neither the conditions of the cell nor those of its quarters."""
     # 0 proves |grad P| <= eps P on every cell, for masses (n, m) of at most 2^62, the rows (n, 9) around each cell, and
     # `integer_levels` of levels nowhere above eps.
@@ -79,9 +79,9 @@ def _slope(low, middle, high):  # type: ignore[no-untyped-def]
 class Coefficients(NamedTuple):
     """Scratch (9, reports) of the weighted Bernstein coefficients of a patch: values and slopes along both axes."""
 
-    value: NDArray[np.int64]
-    slope_x: NDArray[np.int64]
-    slope_y: NDArray[np.int64]
+    value: Integers
+    slope_x: Integers
+    slope_y: Integers
 
 
 @numba.njit(cache=True, nogil=True)

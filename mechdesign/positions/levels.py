@@ -22,8 +22,8 @@ from fractions import Fraction
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Integers
 from mechdesign.errors import UnsuitableError
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Metric
@@ -44,10 +44,10 @@ class LevelConstants:
 
 
 CONSTANTS = LevelConstants()
-Crossing = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+Crossing = tuple[Floats, Floats, Floats, Floats]
 
 
-def corner_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
+def corner_levels(domain: Domain, metric: Metric) -> Floats:
     """Levels (n, 4) at the corners of the cells, in nats per unit, whose bilinear interpolants nowhere exceed eps."""
     # Eps at the corners, times the least ratio of eps to their interpolant on the cell (1). A constant level lies below
     # its value in fractions, which the check compares it with.
@@ -59,7 +59,7 @@ def corner_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     return values * np.minimum(1.0, _ratios(domain, metric, values))[:, None] * CONSTANTS.lowered
 
 
-def raise_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
+def raise_levels(domain: Domain, metric: Metric) -> Floats:
     """Levels (n, 4) as `corner_levels` gives them or larger. Cost: some 40 times as much."""
     level = corner_levels(domain, metric)
     if not isinstance(metric, Eikonal):
@@ -79,7 +79,7 @@ def raise_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     return level if level_faults(domain, metric, raised) else raised
 
 
-def quarter_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
+def quarter_levels(domain: Domain, metric: Metric) -> Floats:
     """Levels (n, 16) at the corners of the quarters of cells; (n, 4) where the metric has one level."""
     if not isinstance(metric, Eikonal) or metric.level.smallest == metric.level.largest:
         return corner_levels(domain, metric)
@@ -87,7 +87,7 @@ def quarter_levels(domain: Domain, metric: Metric) -> NDArray[np.float64]:
     return np.ascontiguousarray(raise_levels(fine, metric)[squares].reshape(-1, 16))
 
 
-def level_faults(domain: Domain, metric: Metric, corner_level: NDArray[np.float64]) -> list[str]:
+def level_faults(domain: Domain, metric: Metric, corner_level: Floats) -> list[str]:
     """Reasons why levels (n, 4 or 16) do not bound the level of the metric from below; empty if they do."""
     sized = corner_level.shape in ((domain.size, 4), (domain.size, 16))
     if not sized or not (np.isfinite(corner_level) & (corner_level > 0)).all():
@@ -107,7 +107,7 @@ def level_faults(domain: Domain, metric: Metric, corner_level: NDArray[np.float6
     return [f"corner_level: {len(over)} cells have levels above that of the metric"] * bool(len(over))
 
 
-def quarters(domain: Domain) -> tuple[Domain, NDArray[np.int64]]:
+def quarters(domain: Domain) -> tuple[Domain, Integers]:
     """The grid of squares of half the side, and the four squares (n, 4) of each cell."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     assert domain.index is not None
@@ -122,12 +122,12 @@ def quarters(domain: Domain) -> tuple[Domain, NDArray[np.int64]]:
     return fine, fine.lookup[squares[..., 0], squares[..., 1]]
 
 
-def _corner_points(domain: Domain) -> NDArray[np.float64]:
+def _corner_points(domain: Domain) -> Floats:
     assert domain.index is not None
     return np.asarray(domain.origin) + (domain.index[:, None, :] + np.asarray(CORNERS)) * np.asarray(domain.cell)
 
 
-def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _ratios(domain: Domain, metric: Metric, values: Floats) -> Floats:
     level = plane_level_map(metric)
     raster, corners = level.raster, _corner_points(domain)
     low, high = corners[:, 0], corners[:, 3]
@@ -152,7 +152,7 @@ def _ratios(domain: Domain, metric: Metric, values: NDArray[np.float64]) -> NDAr
     return smallest
 
 
-def crossings(domain: Domain, axes: Sequence[NDArray[np.float64]]) -> Iterator[Crossing]:
+def crossings(domain: Domain, axes: Sequence[Floats]) -> Iterator[Crossing]:
     """The crossings of (1), of all cells at a time: x, y and the shares s, t of the way through the cell, (n,) each."""
     # A cell with fewer lines than another has its upper sides several times.
     corners = _corner_points(domain)
@@ -161,14 +161,14 @@ def crossings(domain: Domain, axes: Sequence[NDArray[np.float64]]) -> Iterator[C
         yield x, y, (x - left) / (right - left), (y - below) / (above - below)
 
 
-def _lines(nodes: NDArray[np.float64], low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
+def _lines(nodes: Floats, low: Floats, high: Floats) -> Floats:
     first, last = np.searchsorted(nodes, low, side="right"), np.searchsorted(nodes, high, side="left")
     steps = first[:, None] + np.arange(int((last - first).max()))
     inside = np.where(steps < last[:, None], nodes[np.minimum(steps, len(nodes) - 1)], high[:, None])
     return np.column_stack([low, inside, high])
 
 
-def _shares(domain: Domain, metric: Eikonal) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _shares(domain: Domain, metric: Eikonal) -> tuple[Floats, Floats]:
     # For all p crossings (1) of a cell: the weights of its corners in the interpolant (n, p, 4), and eps (n, p).
     shares, levels = [], []
     for x, y, s, t in crossings(domain, metric.level.raster.axes):

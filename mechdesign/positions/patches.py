@@ -50,8 +50,8 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, IntegerMatrix, Integers, Unsigned
 from mechdesign.base.units import unit_word
 from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -77,17 +77,17 @@ _WANTED_PRICE = 0.01  # above which a smaller cell is advised
 class Patches:
     """Rows around the n cells of a domain, levels at their corners, and the claim that they support."""
 
-    around: NDArray[np.int64]  # (n, 9), the rows of the cells at the steps `AROUND` from each
+    around: IntegerMatrix  # (n, 9), the rows of the cells at the steps `AROUND` from each
     # In nats per unit, at most eps: (n, 4) at the corners `CORNERS` of each cell, or (n, 16) at those of its quarters.
     # Quarters have the order of `CORNERS` too.
-    corner_level: NDArray[np.float64]
+    corner_level: Floats
     side: float  # of a cell, in the unit of the domain
 
     @cached_property
-    def whole_level(self) -> NDArray[np.uint64]:
+    def whole_level(self) -> Unsigned:
         return cones.integer_levels(self.corner_level, self.side)
 
-    def breaches(self, mass: NDArray[np.uint64]) -> int:
+    def breaches(self, mass: Unsigned) -> int:
         return cones.breaches(mass, self.around, self.whole_level)
 
     def differences(self, mechanism: xr.Dataset, metric: Metric, domain: Domain) -> list[str]:
@@ -145,7 +145,7 @@ class Patches:
         return self.side * (_WANTED_PRICE / price if low < high else math.sqrt(_WANTED_PRICE / price))
 
     @staticmethod
-    def snap(domain: Domain, positions: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def snap(domain: Domain, positions: Floats) -> tuple[Integers, Integers]:
         """The cells (b,) of positions (b, 2), in the unit of the domain, and the points (b, 2) in them, -M to M."""
         # In fractions: a rounding error at a border would draw by the weights of a point outside the cell. Positions on
         # a border belong to the cell of `place_at`.
@@ -160,7 +160,7 @@ class Patches:
         return np.array(cells), np.array(points)
 
     @staticmethod
-    def draw_steps(points: NDArray[np.int64], bits: Callable[[int], bytes]) -> NDArray[np.int64]:
+    def draw_steps(points: Integers, bits: Callable[[int], bytes]) -> Integers:
         """Places 0..8 (b,) in a row of `Patches.around` for points (b, 2): a step along each axis, 33 bits for each."""
         # (3). Two comparisons instead of a search: no branch and no address depends on the secret draw.
         words = np.frombuffer(bits(8 * points.size), "<u8").astype(np.uint64).reshape(points.shape)
@@ -182,7 +182,7 @@ def rounding_length(side: float) -> float:
     return 1.01 * math.sqrt(2) * side / 2**STEP_BITS
 
 
-def step_weights(points: NDArray[np.int64]) -> NDArray[np.int64]:
+def step_weights(points: Integers) -> Integers:
     """The weights (..., 3) of the steps -1, 0, +1 at points: (3)."""
     return np.stack([(HALF - points) ** 2, 6 * HALF**2 - 2 * points**2, (HALF + points) ** 2], axis=-1)
 
@@ -199,7 +199,7 @@ def stored_claim(stored: MechanismFile) -> Patches:
     return patches(stored.domain, stored.problem_metric, mechanism[levels[0]].values)
 
 
-def patches(domain: Domain, metric: Metric, corner_level: NDArray[np.float64] | None = None) -> Patches:
+def patches(domain: Domain, metric: Metric, corner_level: Floats | None = None) -> Patches:
     """The patches of a grid; corner_level (n, 4) as of `corner_levels`, or smaller, or (n, 16) as for `quarters`."""
     square_cells(domain)
     table = np.pad(domain.lookup, 1, constant_values=-1)
@@ -220,7 +220,7 @@ def square_cells(domain: Domain) -> None:
         )
 
 
-def _shared_rows(table: NDArray[np.int64]) -> NDArray[np.int64]:
+def _shared_rows(table: Integers) -> Integers:
     # Side neighbours first, then diagonal ones; the first in the order of the domain. On a full rectangle this is
     # clamping.
     padded, shared, size = np.pad(table, 1, constant_values=-1), table.copy(), int(table.max()) + 1

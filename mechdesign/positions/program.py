@@ -20,8 +20,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from mechdesign.base.arrays import Floats
 from mechdesign.base.validation import refuse_entries
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.positions.levels import quarter_levels
@@ -92,7 +93,7 @@ class Positions(Program):
         return spline_cones(self.patches)
 
     @cached_property
-    def cost(self) -> NDArray[np.float64]:
+    def cost(self) -> Floats:
         problem = self.problem
         around = self.patches.around
         cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports, around)

@@ -14,8 +14,8 @@ from itertools import product
 
 import numba
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Integers, Unsigned
 from mechdesign.base.units import plural_unit
 from mechdesign.evaluation.protection import (
     MAX_COMPARISONS,
@@ -98,7 +98,7 @@ def _factor_around_holes(stored: MechanismFile, patches: Patches, radius: Fracti
     return float((high / low).max()) * (1 + 2.0**-40)
 
 
-def _leaving(fine: Domain, steps: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _leaving(fine: Domain, steps: Integers) -> tuple[Integers, Integers]:
     table, tails, heads = fine.lookup, [], []
     for step in steps.tolist():
         tail, head = displaced_pairs(fine, tuple(step))
@@ -126,8 +126,8 @@ def _hull(step: list[int]) -> list[tuple[int, int]]:
 
 
 def _ranges(
-    mass: NDArray[np.uint64], patches: Patches, domain: Domain, fine: Domain, parts: int, used: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    mass: Unsigned, patches: Patches, domain: Domain, fine: Domain, parts: int, used: Integers
+) -> tuple[Floats, Floats]:
     # Bezier coefficients bound the spline on a square: here the smallest and largest (k, m) of each report.
     assert fine.index is not None
     index = fine.index[used]
@@ -141,7 +141,7 @@ def _ranges(
     return low, high
 
 
-def _coefficients(start: Fraction, end: Fraction) -> NDArray[np.float64]:
+def _coefficients(start: Fraction, end: Fraction) -> Floats:
     # Bezier coefficients on [start, end] by the blossom of the weights (1 - t)^2 / 2, (1 + 2 t - 2 t^2) / 2, t^2 / 2 at
     # (a, a), (a, b), (b, b).
     rows = []

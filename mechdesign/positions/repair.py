@@ -11,8 +11,8 @@ no breach, and then bisected.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Unsigned
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.positions.patches import Patches
@@ -22,7 +22,7 @@ _HALVINGS = 5
 _UNIFORM = 2.0**-10  # of the common row, so that none of its masses is small
 
 
-def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
+def repair(table: Floats, patches: Patches) -> Unsigned:
     """A table (n, m) of masses with rows of 2^62, entries at least 1 and no breaches, near `table` (n, m)."""
     # Entries below 0, which a solver may leave, count as 0.
     rows = np.maximum(np.asarray(table, float), 0.0)
@@ -33,7 +33,7 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
     # The mean of the rows costs least in their own losses; at t = 1 all rows are equal.
     common = (1 - _UNIFORM) * rows.mean(axis=0) + _UNIFORM / rows.shape[1]
 
-    def mix(share: float) -> NDArray[np.uint64] | None:
+    def mix(share: float) -> Unsigned | None:
         mass = rounded_rows((1 - share) * rows + share * common)
         return mass if patches.breaches(mass) == 0 else None
 
@@ -52,7 +52,7 @@ def repair(table: NDArray[np.float64], patches: Patches) -> NDArray[np.uint64]:
     return best
 
 
-def rounded_rows(table: NDArray[np.float64]) -> NDArray[np.uint64]:
+def rounded_rows(table: Floats) -> Unsigned:
     """Integers (n, m), at least 1, near 2^62 times `table` (n, m), whose rows sum to exactly 2^62."""
     mass = np.maximum((table * 2.0**62).astype(np.uint64), np.uint64(1))
     # The largest mass of a row changes least, relatively, by the remainder.

@@ -33,9 +33,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Floats, Masses
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.mechanism.figures import certified_scale, total_cost
@@ -56,8 +56,6 @@ from mechdesign.solvers.result import SolveResult, Stop, Targets, reporter
 from mechdesign.solvers.solve import ProgramSpec
 from mechdesign.verification.verify import AGREE, figure_differences
 
-Array = NDArray[np.float64]
-Mass = NDArray[np.uint64]
 Method = Literal["auto", "cones", "columns"]
 METHODS = get_args(Method)
 _PRICE_SHARE, _LEAST_PRICE_SECONDS = 2.0, 15.0  # seconds of the bound between centres: times those of the design; least
@@ -96,7 +94,7 @@ def solve_positions(program: Positions, targets: Targets) -> SolveResult:
     )
 
 
-def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Mass, str, bool, dict[str, Any]]:
+def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Masses, str, bool, dict[str, Any]]:
     # Returns the table, the reason to stop, True if the method ended by itself, and the proof of the bound.
     cost, report = program.cost, reporter(targets.on_progress)
     group, cones = position_orbits(program)
@@ -136,7 +134,7 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
 
 def _first_table(
     program: Positions, targets: Targets, deadline: float, report: Callable[..., None] | None = None
-) -> tuple[Mass, str]:
+) -> tuple[Masses, str]:
     # If the search ended early, clamped noise or the best constant report may be better.
     on_iteration = None if report is None else partial(_report_iteration, report, "columns", "inner gap")
     result = interrupts.interruptible(
@@ -151,14 +149,14 @@ def _first_table(
     return best, "interrupt" if result is None else result[1]
 
 
-def _plain_tables(program: Positions) -> list[Mass]:
+def _plain_tables(program: Positions) -> list[Masses]:
     constant = np.zeros(program.cost.shape)
     constant[:, program.cost.sum(axis=0).argmin()] = 1.0
-    makers: list[Callable[[], Mass]] = [
+    makers: list[Callable[[], Masses]] = [
         lambda: repair(constant, program.patches),
         lambda: certified_mass(program.problem)[0],
     ]
-    tables: list[Mass] = []
+    tables: list[Masses] = []
     for make in makers:
         with contextlib.suppress(UnsuitableError, SizeError):
             tables.append(make())
@@ -219,7 +217,7 @@ def operations(program: Positions, method: Method) -> float:
     return float(sums) ** 2 * columns
 
 
-def proved_bound(program: Positions, multipliers: Array) -> float:
+def proved_bound(program: Positions, multipliers: Floats) -> float:
     """The lower bound (1) that untrusted multipliers (3 k r,) prove; minus infinity if they do not prove one."""
     group, cones = position_orbits(program)
     count = 3 * cones.size * len(group.reports)

@@ -36,8 +36,8 @@ from itertools import product
 import numpy as np
 import scipy.sparse as sp
 import xarray as xr
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Unsigned
 from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.lattice_noise import clamp_to_border, displacements, lattice_problem
 from mechdesign.mechanism.build import Extras, build_dataset
@@ -78,7 +78,7 @@ class SplineConstants:
 
 CONSTANTS = SplineConstants()
 
-Half = tuple[NDArray[np.float64], NDArray[np.float64]]  # of an interval: the maps of its coefficients and of its levels
+Half = tuple[Floats, Floats]  # of an interval: the maps of its coefficients and of its levels
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,7 +95,7 @@ class SplineCones:
     def size(self) -> int:
         return int(self.bound.shape[0])
 
-    def excess(self, table: NDArray[np.float64]) -> float:
+    def excess(self, table: Floats) -> float:
         """The largest slope over bound of a table (n, m) > 0: at most 1 where every column lies in its cones."""
         largest = 0.0
         for start in range(0, table.shape[1], CONSTANTS.columns_at_once):
@@ -136,7 +136,7 @@ def spline_cones(patches: Patches) -> SplineCones:
     return SplineCones(bound=bound, slope_x=slope_x, slope_y=slope_y)
 
 
-def _flat_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
+def _flat_weights(level: Floats, across: Half, along: Half) -> Floats:
     # Degree 2: the level scales all nine bounds alike. Shape (n, 9, 3, 9): conditions, bound and slopes, cells around.
     weights = np.stack([_outer(across[0], along[0], i, j) for i in range(3) for j in range(3)])
     parts = np.tile(weights, (len(level), 1, 1, 1))
@@ -144,7 +144,7 @@ def _flat_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDAr
     return parts
 
 
-def _varying_weights(level: NDArray[np.float64], across: Half, along: Half) -> NDArray[np.float64]:
+def _varying_weights(level: Floats, across: Half, along: Half) -> Floats:
     # Degree 3: the product with the levels raises the bounds, and `_RAISED` raises the slopes to the same degree.
     corner = level.reshape(-1, 2, 2)
     parts = np.zeros((len(level), 4, 4, 3, 9))
@@ -156,7 +156,7 @@ def _varying_weights(level: NDArray[np.float64], across: Half, along: Half) -> N
     return parts.reshape(-1, 16, 3, 9)
 
 
-def _outer(across: NDArray[np.float64], along: NDArray[np.float64], i: int, j: int) -> NDArray[np.float64]:
+def _outer(across: Floats, along: Floats, i: int, j: int) -> Floats:
     value, slope = (across @ _VALUE, along @ _VALUE), (across @ _SLOPE, along @ _SLOPE)
     pairs = ((value[0], value[1]), (slope[0], value[1]), (value[0], slope[1]))
     return np.stack([np.outer(x[i], y[j]).ravel() for x, y in pairs])
@@ -193,7 +193,7 @@ def spline_laplace(problem: DesignProblem) -> xr.Dataset:
     return build_dataset(problem, mass, program="spline_laplace", extras=extras)
 
 
-def certified_mass(problem: DesignProblem) -> tuple[NDArray[np.uint64], Patches, float]:
+def certified_mass(problem: DesignProblem) -> tuple[Unsigned, Patches, float]:
     """The masses (n, n) of `spline_laplace`, their patches, and the factor of the level of the kernel."""
     shape, side = lattice_problem(problem, "the spline Laplace mechanism")
     around = patches(problem.domain, problem.metric)
@@ -224,7 +224,7 @@ def kappa(z: float) -> float:
     return factor
 
 
-def _cones_around(z: float) -> tuple[SplineCones, NDArray[np.float64]]:
+def _cones_around(z: float) -> tuple[SplineCones, Floats]:
     # The lattice around one report, which lies at the origin.
     width = 2 * CONSTANTS.reach + 1
     domain = Domain.grid((width, width), cell=1.0, unit="1", origin=(-width / 2, -width / 2))
@@ -232,7 +232,7 @@ def _cones_around(z: float) -> tuple[SplineCones, NDArray[np.float64]]:
     return spline_cones(around), np.sqrt((domain.points**2).sum(axis=1) + CONSTANTS.tip)
 
 
-def _table(domain: Domain, shape: tuple[int, ...], side: float, level: float) -> NDArray[np.float64]:
+def _table(domain: Domain, shape: tuple[int, ...], side: float, level: float) -> Floats:
     count = displacements(shape, side, level)
     away = np.arange(count)
     radius = np.sqrt(away[:, None] ** 2 + away[None, :] ** 2 + CONSTANTS.tip)

@@ -15,17 +15,15 @@ from itertools import product
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Floats, Indices
 from mechdesign.positions.program import Positions
 from mechdesign.positions.spline import SplineCones
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.symmetry import SAME, Turn, lattice_symmetries
 
-Array = NDArray[np.float64]
-Cells = NDArray[np.int64]
-Image = Callable[[Turn, Cells], Array | None]
+Image = Callable[[Turn, Indices], Floats | None]
 
 SYMMETRIES = 8  # of a square at most
 _COST = 2.0**-38  # relative: error of a mean over positions (problem/position_loss.py) and of its sum
@@ -38,12 +36,12 @@ _TINY = 1e-300  # more than products lose by underflow
 class Orbits:
     """The orbits of a group of symmetries."""
 
-    ways: list[Cells]  # renumberings (n,) of the cells, the identity first
-    reports: Cells  # (r,), one of each orbit
+    ways: list[Indices]  # renumberings (n,) of the cells, the identity first
+    reports: Indices  # (r,), one of each orbit
     sums: sp.csr_array  # (r, n), the means over the orbits of cells
-    raised: Array  # the numbers of the constraints, each the largest of its images
+    raised: Floats  # the numbers of the constraints, each the largest of its images
 
-    def average(self, blocks: Array, reports: Cells) -> Array:
+    def average(self, blocks: Floats, reports: Indices) -> Floats:
         if len(self.ways) == 1:
             return blocks
         total = np.zeros((len(blocks), len(blocks)))
@@ -62,17 +60,17 @@ def position_orbits(program: Positions) -> tuple[Orbits, SplineCones]:
     return group, Positions(program.problem, corner_level=group.raised).cones
 
 
-def edge_orbits(cost: Array, problem: DesignProblem, edges: Edges) -> tuple[Orbits, Edges]:
+def edge_orbits(cost: Floats, problem: DesignProblem, edges: Edges) -> tuple[Orbits, Edges]:
     """The orbits of a program with the constraints of edges alone, and the edges at the raised lengths."""
     n = problem.domain.size
 
-    def keys(tail: Cells, head: Cells) -> Cells:
+    def keys(tail: Indices, head: Indices) -> Indices:
         return np.minimum(tail, head) * n + np.maximum(tail, head)
 
     known = keys(edges.tail, edges.head)
     order = np.argsort(known)
 
-    def image(_: Turn, way: Cells) -> Array | None:
+    def image(_: Turn, way: Indices) -> Floats | None:
         wanted = keys(way[edges.tail], way[edges.head])
         edge = order[np.minimum(np.searchsorted(known, wanted, sorter=order), len(order) - 1)]
         return edges.length[edge] if (known[edge] == wanted).all() else None
@@ -81,7 +79,7 @@ def edge_orbits(cost: Array, problem: DesignProblem, edges: Edges) -> tuple[Orbi
     return group, Edges(tail=edges.tail, head=edges.head, length=group.raised)
 
 
-def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> Orbits:
+def orbits(cost: Floats, problem: DesignProblem, limits: Floats, image: Image) -> Orbits:
     """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7. Cost: O(n^2)."""
     # limits are numbers of the constraints, and a larger one is at most as strict. image returns those with the cell
     # way[u] in place of u. It returns None if there are no such constraints. They are raised to the largest of their
@@ -109,7 +107,7 @@ def orbits(cost: Array, problem: DesignProblem, limits: Array, image: Image) -> 
     )
 
 
-def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array) -> Array:
+def row_multipliers(cost: Floats, cones: SplineCones, group: Orbits, slack: Floats) -> Floats:
     """Multipliers lambda(u) (n,), at most C(u, y) - (G' z_y)(u) for every report y, from any vectors z (3, k, r)."""
     # z is untrusted, so it is raised into the dual cones. A number that is not finite, or too large, makes the result
     # nan or minus infinity.
@@ -132,6 +130,6 @@ def row_multipliers(cost: Array, cones: SplineCones, group: Orbits, slack: Array
     return multipliers
 
 
-def _is_group(ways: list[Cells]) -> bool:
+def _is_group(ways: list[Indices]) -> bool:
     known = {way.tobytes() for way in ways}
     return bool(ways) and all(one[other].tobytes() in known for one, other in product(ways, repeat=2))

@@ -21,7 +21,7 @@ from mechdesign.factored import pool as run
 from mechdesign.factored.ball import Places
 from mechdesign.factored.columns import Columns
 from mechdesign.factored.fields import FieldTask, columns_of, field_block
-from mechdesign.factored.pool_master import Matrix, OverlappingBlocks, conjugate_gradients
+from mechdesign.factored.pool_master import FieldMatrix, OverlappingBlocks, conjugate_gradients
 from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, ZeroOne
 
@@ -170,7 +170,7 @@ def test_fields_are_least_generator_distances() -> None:
     for k in range(36):  # Floyd and Warshall
         whole = np.minimum(whole, whole[:, k : k + 1] + whole[k])
     found = field_block(asked, 0, 3)
-    matrix = Matrix.of(found["count"], found["place"], found["value"], 36)
+    matrix = FieldMatrix.of(found["count"], found["place"], found["value"], 36)
     dense = np.stack([matrix.down(row) for row in np.eye(3)])
     for k in range(3):
         part = slice(columns.bounds[k], columns.bounds[k + 1])
@@ -199,7 +199,7 @@ def test_preconditioned_blocks_solve_normal_equations() -> None:
     n = problem.domain.size
     columns = Columns(place=np.arange(n), offset=np.zeros(n, np.int64), first=np.arange(n))
     found = field_block(spread(problem, columns, np.arange(n)), 0, n)
-    matrix = Matrix.of(found["count"], found["place"], found["value"], n)
+    matrix = FieldMatrix.of(found["count"], found["place"], found["value"], n)
     scale, ridge, right = random.random(n) ** 4, np.full(n, 1e-3), random.standard_normal(n)
     blocks = OverlappingBlocks(Places.of(problem))
     blocks.factor(matrix.visible, scale, ridge)  # the visible entries precondition the equations of all entries
