@@ -194,7 +194,7 @@ def test_bad_constraints(bad: str) -> None:
 
 
 def test_nodes_have_no_radius() -> None:
-    with pytest.raises(InputError, match="no place"):
+    with pytest.raises(InputError, match="nodes of a graph have none"):
         md.solve(
             md.programs.Constrained(
                 problem=problem_of("discrete"), constraints=[md.programs.ErrorCap(radius=1.0, share=0.5)]

@@ -175,7 +175,7 @@ def test_large_grids_have_only_the_rule(monkeypatch: pytest.MonkeyPatch) -> None
     )
     line = Domain.grid(CELLS**2, cell=1.0, unit="km")
     unruled = replace(CASES["scattered points"](), domain=line, reports=line, prior=priors.uniform(line))
-    with pytest.raises(UnsuitableError, match="curvature rule") as caught:
+    with pytest.raises(UnsuitableError, match="needs an eikonal metric on a grid") as caught:
         diagnosis(unruled)
     assert caught.value.field == "metric"
 
