@@ -1,7 +1,7 @@
-"""Clients for phones in Node, in Chromium and in C: milliseconds of a report, and how long one takes to be ready.
+"""Time clients for phones in Node, in Chromium and in C: milliseconds per report, and seconds until ready.
 
-Ready is from the first line of a fresh process, or of a fresh page, to a client whose table is read and checked.
-Reports are of random cells, answered when they are drawn, while an app gets them at a fixed time.
+A client is ready when its table is read and checked; time runs from the first line of a fresh process or page.
+Reports are of random cells, answered when they are drawn; an app gets them at a fixed time.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ int main(int count, char **words) {
 
 
 def summary(folder: Path, ready: float, times: list[float]) -> tuple[float, str]:
-    """The median, and the rest in words."""
+    """The median in ms, and a note with the 99 % quantile, the start-up time and file sizes."""
     times.sort()
     files = [folder / name for name in ("report.bin", "report.js", "region.map") if (folder / name).exists()]
     sizes = ", ".join(f"{path.name} {path.stat().st_size / 1e6:.2f} MB" for path in files)
@@ -82,7 +82,7 @@ def summary(folder: Path, ready: float, times: list[float]) -> tuple[float, str]
 
 
 def in_node(folder: Path, calls: int) -> tuple[float, str]:
-    """CPU time of Node."""
+    """CPU time of the client in Node."""
     (folder.parent / "script.mjs").write_text(NODE)
     words = ["node", "script.mjs", str(calls)]
     done = subprocess.run(words, cwd=folder.parent, capture_output=True, text=True, check=True)

@@ -1,23 +1,30 @@
-"""Times routes to one answer against each other, and this version against another.
+"""Compare the time of routes to one answer, and of this version with another.
 
 python benchmarks/run.py [CASE ...] [--sizes N ...] [--file FILE ...] [--repeats 3] [--limit 600] [--before CHECKOUT]
 
-CASE is a case or the beginning of its name ("solve" for all sizes of programs); without one they are listed. Every
-route runs in a process of its own, in turn with the others, --repeats times after a small run that loads compiled code;
-a run longer than --limit seconds ends its route. --before adds the last route of another checkout. --file is for
-`client`: mechanisms and device maps of yours.
-Columns: CPU and wall seconds, medians; CPU seconds of the first route over those of this one; peak memory of the
-process; the answer, which is to be that of the last route within the tolerance of the case: the note says where it is
-not, and the run then ends with exit code 1.
+CASE is a case or the beginning of its name ("solve" for all sizes of programs). Without a case they are listed. Every
+route runs in a separate process, alternating with the others. A small run loads compiled code, then --repeats runs are
+timed. A run longer than --limit seconds ends its route. --before adds the last route of another checkout. --file is for
+`client`: your mechanisms and device maps.
 
-POT gets what has to move only, and no certificate; libqif, cvxpy and numpy certify nothing. "naive" is Algorithm 1 as
-users write it: a fast-marching field per report, the dense kernel K, numpy's solve of K w = 1, negative weights cut
-off and rows divided by their sums. The ratio of a table is its largest log-ratio over the length of an edge, above 1
-broken, infinite where a zero faces a positive entry.
+Columns:
+* CPU s, s: CPU and wall seconds, medians
+* first / route: CPU seconds of the first route over those of this one
+* peak MB: peak memory of the process
+* answer: must equal that of the last route within the tolerance of the case. If not, the note says so, and the exit
+  code is 1.
+
+POT solves only the transport of the excess, without a certificate; libqif, cvxpy and numpy certify nothing. "naive" is
+Algorithm 1 as users write it: a fast-marching field per report, the dense kernel K, numpy's solve of K w = 1, negative
+weights set to 0 and rows divided by their sums. The ratio of a table is its largest log-ratio over the length of an
+edge. Above 1 the claim is broken; it is infinite if a zero faces a positive entry.
+
 Sizes are cells along either side, but reports of 900 secrets in `likelihood` and cells in `client`. `reports` draw a
-million of one secret. `solve` cases include start-up. Short edges are as short as 0.2 nats. Bumps are seeded maps of
-nine Gaussian bumps with edges of 0.2 to 1.4 nats, points are scattered places in a square of 2 km with all their pairs
-at 0.01 per m, roads are synthetic networks at 0.003 per m, crossings the same at 0.01 per m.
+million of one secret. `solve` cases include start-up.
+* short edges: at least 0.2 nats
+* bumps: seeded maps of nine Gaussian bumps, with edges of 0.2 to 1.4 nats
+* points: scattered places in a square of 2 km, all pairs at 0.01 nats per m
+* roads and crossings: synthetic networks at 0.003 and at 0.01 nats per m
 """
 
 import argparse
@@ -40,14 +47,14 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from fixtures.clients import in_c, in_node, in_page
+from clients import in_c, in_node, in_page
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
 
-Answer = tuple[float, str | Callable[[], str]]  # a note that takes work is asked for when the clock has stopped
+Answer = tuple[float, str | Callable[[], str]]  # a note that takes time is computed after the clock has stopped
 Run = Callable[[], Answer]
 Array = NDArray[np.float64]
 DIFFERS = "differs"
@@ -56,12 +63,12 @@ HERE = Path(__file__).resolve().parent.parent
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """routes by name, each makes a run of a size; small: the size that loads compiled code; agree: relative."""
+    """Routes to one answer."""
 
-    routes: dict[str, Callable[[Any], Run]]
+    routes: dict[str, Callable[[Any], Run]]  # by name; each makes a run of a size
     sizes: tuple[Any, ...] = (0,)
-    small: Any = None
-    agree: float = math.inf
+    small: Any = None  # the size that loads compiled code
+    agree: float = math.inf  # relative tolerance between answers
 
 
 philadelphia = partial(md.load_problem, "philadelphia")
@@ -71,16 +78,16 @@ lattice = partial(md.load_problem, "euclidean", loss="distance")
 
 def optimal(load: Callable[..., md.DesignProblem], method: str, gap: float, cells: int) -> Run:
     problem = load(cells=cells)
-    return lambda: certified(md.solve(problem, method=method, gap=gap))
+    return lambda: loss_and_gap(md.solve(problem, method=method, gap=gap))
 
 
-def certified(mechanism: xr.Dataset) -> Answer:
+def loss_and_gap(mechanism: xr.Dataset) -> Answer:
     loss, bound = mechanism.attrs["expected_loss"], mechanism.attrs.get("lower_bound")
     return loss, "certified" if bound is None else f"certified, gap {1 - bound / loss:.1e}"
 
 
 def optimal_statement(load: Callable[..., md.DesignProblem], solver: str, cells: int) -> Run:
-    """As cvxpy hands it to a solver: entries under its tolerance escape constraints, 1e-5 of the loss by HiGHS."""
+    """The statement as cvxpy passes it to a solver. Entries below its tolerance escape constraints."""
     program = md.Optimal(problem=load(cells=cells))
 
     def run() -> Answer:
@@ -111,19 +118,21 @@ def optimal_libqif(cells: int) -> Run:
     import qif
 
     problem = lattice(cells=cells)
-    apart = problem.loss_matrix
-    uniform, metric = np.full(len(apart), 1 / len(apart)), qif.metric.from_distance_matrix(apart)
+    distance = problem.loss_matrix
+    uniform, metric = np.full(len(distance), 1 / len(distance)), qif.metric.from_distance_matrix(distance)
 
     def run() -> Answer:
-        table = qif.mechanism.d_privacy.min_loss_given_d(uniform, len(apart), metric, metric)
-        return float(uniform @ (table * apart).sum(axis=1)), lambda: not_certified(problem, np.asarray(table))
+        table = qif.mechanism.d_privacy.min_loss_given_d(uniform, len(distance), metric, metric)
+        return float(uniform @ (table * distance).sum(axis=1)), lambda: not_certified(problem, np.asarray(table))
 
     return run
 
 
 def distributions(kind: str, side: int) -> tuple[Array, Array, md.Domain]:
-    """Two distributions over cells of 150 m: mixtures of six Gaussians, draws from the Dirichlet distribution, or 750
-    check-ins from a mixture against n / 9 spikes.
+    """Two distributions over cells of 150 m, by kind.
+
+    smooth: mixtures of six Gaussians. dirichlet: draws from the Dirichlet distribution. sparse: 750 check-ins from a
+    mixture, and n / 9 spikes.
     """
     random, n = np.random.default_rng(0), side**2
     domain = md.Domain.grid((side, side), cell=150.0, unit="m")
@@ -201,7 +210,7 @@ def likelihood(kind: str, route: str, reports: int) -> Run:
 
 
 def smooth_bound(kind: str, method: str, cells: int) -> Run:
-    """Of the slope of a kernel density on cells of 1 km, or of log-normal noise."""
+    """The smooth bound of the slope of a kernel density on cells of 1 km, or of log-normal noise."""
     from scipy.spatial.distance import cdist
 
     domain = md.Domain.grid((cells, cells), cell=1.0, unit="km")
@@ -222,7 +231,7 @@ def smooth_bound(kind: str, method: str, cells: int) -> Run:
 
 def eikonal(cells: int, **options: Any) -> Run:
     program = md.EikonalWeights(problem=finer(cells=cells))
-    return lambda: certified(md.solve(program, method="factored", **options))
+    return lambda: loss_and_gap(md.solve(program, method="factored", **options))
 
 
 def eikonal_naive(cells: int) -> Run:
@@ -253,14 +262,14 @@ def eikonal_naive(cells: int) -> Run:
 
 
 def mechanism(factored: bool, cells: int, **options: Any) -> xr.Dataset:
-    """Of Philadelphia by factors, or the exponential one over all pairs of a lattice as a table."""
+    """A factored mechanism of Philadelphia, or the exponential table over all pairs of a lattice."""
     if factored:
         return md.solve(md.EikonalWeights(problem=finer(cells=cells)), method="factored", **options)
     return md.baselines.exponential(lattice(cells=cells))
 
 
 def reports(factored: bool, route: str, cells: int) -> Run:
-    """The answer is the mean number of a report."""
+    """Draws of reports; the answer is their mean number."""
     dataset, draws = mechanism(factored, cells, **({"rounds": 5} if factored else {})), 1_000_000
     sampler, middle = md.Sampler(mechanism=dataset), dataset.sizes["secret"] // 2
     row = (
@@ -282,11 +291,11 @@ def verify(factored: bool, cells: int) -> Run:
 
 
 def client(where: Callable[[Path, int], tuple[float, str]], source: int | str) -> Run:
-    """Milliseconds of a report of a client: of a file, or of planar Laplace noise on so many cells of 200 m."""
+    """Milliseconds per report of a client: of a file, or of planar Laplace noise on `source` cells of 200 m."""
     folder, file = Path(tempfile.mkdtemp()), source
     if isinstance(source, int):
-        across = next(k for k in range(int(source**0.5), 0, -1) if source % k == 0)
-        sides, plane = (across, source // across), md.geo.Plane(latitude=41.9, longitude=12.49)
+        rows = next(k for k in range(int(source**0.5), 0, -1) if source % k == 0)
+        sides, plane = (rows, source // rows), md.geo.Plane(latitude=41.9, longitude=12.49)
         domain = md.Domain.grid(sides, cell=200.0, unit="m", origin=[-100.0 * k for k in sides], plane=plane)
         metric, loss = md.Euclidean(epsilon=math.log(2) / 200, unit="m"), md.losses.Distance()
         problem = md.DesignProblem(domain=domain, metric=metric, prior=md.priors.uniform(domain), loss=loss)
@@ -351,7 +360,7 @@ COMMANDS = {
 
 
 def routes(function: Callable[..., Run], *words: Any, names: tuple[str, ...]) -> dict[str, Callable[[Any], Run]]:
-    """One function for several routes: its last word is the name."""
+    """One function for several routes: its last argument is their name."""
     return {name: partial(function, *words, name) for name in names}
 
 
@@ -367,7 +376,7 @@ CASES = {
             **peers(philadelphia),
             **{name: partial(optimal, philadelphia, name, 1e-5) for name in ("highs", "blocks", "columns")},
         },
-        sizes=(9,),  # the most that highs takes
+        sizes=(9,),  # the largest that highs accepts
         small=5,
         agree=1e-4,
     ),
@@ -419,36 +428,36 @@ CASES = {
 
 
 def serve(case: Case, route: str, size: str) -> None:
-    """Run once for every line of standard input, and answer with a line of JSON."""
+    """Run once per line of standard input, and answer with a line of JSON."""
     answers, sys.stdout = sys.stdout, sys.stderr
     try:
         if case.small is not None:
             case.routes[route](case.small)()
         run = case.routes[route](int(size) if size.isdigit() else size)
         for _ in sys.stdin:
-            (before, _), started = used(), time.perf_counter()
+            (before, _), start = resources_used(), time.perf_counter()
             answer, note = run()
-            wall, (cpu, peak) = time.perf_counter() - started, used()
+            wall, (cpu, peak) = time.perf_counter() - start, resources_used()
             figures = {"cpu": cpu - before, "wall": wall, "peak": peak / 1024, "answer": answer}
             print(json.dumps(figures | {"note": note if isinstance(note, str) else note()}), file=answers, flush=True)
-    except (ImportError, md.errors.UnsuitableError) as error:  # what is not installed, or refuses the problem
+    except (ImportError, md.errors.UnsuitableError) as error:  # a peer is not installed, or a route refuses the problem
         print(json.dumps({"missing": str(error)}), file=answers, flush=True)
 
 
-def used() -> tuple[float, float]:
-    """CPU seconds and peak kB of this process and of those that it waited for."""
+def resources_used() -> tuple[float, float]:
+    """CPU seconds and peak kB of this process and of its finished children."""
     both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in both), max(each.ru_maxrss for each in both)
 
 
-def started(name: str, route: str, size: Any, checkout: Path) -> subprocess.Popen[str]:
+def start_process(name: str, route: str, size: Any, checkout: Path) -> subprocess.Popen[str]:
     words = [sys.executable, __file__, "--serve", name, route, str(size)]
     environment, pipe = {**os.environ, "PYTHONPATH": str(checkout)}, subprocess.PIPE
     return subprocess.Popen(words, stdin=pipe, stdout=pipe, env=environment, text=True)
 
 
 def one_run(process: subprocess.Popen[str], limit: float) -> dict[str, Any]:
-    """The figures of one more run; why there are none where the limit ended the process, or it failed."""
+    """The figures of another run, or the reason if the limit ended the process or it failed."""
     timer = threading.Timer(limit, process.kill)
     timer.start()
     with suppress(BrokenPipeError):
@@ -459,11 +468,11 @@ def one_run(process: subprocess.Popen[str], limit: float) -> dict[str, Any]:
 
 
 def measure(name: str, size: Any, options: argparse.Namespace) -> list[list[str]]:
-    """A row for every route of a case at a size; its note says where the answer is not that of the last route."""
+    """A row per route of a case at a size; the note says if the answer differs from that of the last route."""
     case = CASES[name]
-    processes = {route: started(name, route, size, HERE) for route in case.routes}
+    processes = {route: start_process(name, route, size, HERE) for route in case.routes}
     if options.before is not None:
-        processes["before"] = started(name, list(case.routes)[-1], size, options.before.resolve())
+        processes["before"] = start_process(name, list(case.routes)[-1], size, options.before.resolve())
     runs = [[one_run(process, options.limit) for process in processes.values()] for _ in range(options.repeats)]
     for process in processes.values():
         with suppress(BrokenPipeError):

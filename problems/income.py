@@ -5,9 +5,9 @@ r"""Is a household's income above a threshold? One private answer on a grid of o
     loss      (f(x) - y)^2, f the soft threshold with a band of min(0.2 threshold, 2 / eps)
     metric    Euclidean, eps nats per USD, by default 1 / 12,000
 
-The cells go to 1.2 million USD, ten bands and more from the threshold on either side; incomes beyond count for the last
+The cells go to 1.2 million USD, at least ten bands from the threshold on either side; higher incomes count for the last
 cell. Outputs beyond [0, 1] are for noise that is centred on the answer; the optimal mechanism does not need them.
-Claim: none in the paper, which has no optimal release; scripts/liang_yi.py sets its mechanisms beside it.
+Claim: the paper has no optimal release; scripts/liang_yi.py compares its mechanisms with the optimum.
 """
 
 import numpy as np

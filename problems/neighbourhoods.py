@@ -7,7 +7,7 @@ r"""Which neighbourhood am I in? A query with few answers over Greater Philadelp
     prior     proportional to the density at the cell centres
     loss      the share of wrong answers, or the distance to the nearest place of the answer
 
-Claim: ours. The labels are constructed, they are no real neighbourhoods: a place belongs to the nearest of `labels`
+Claim: ours. The labels are constructed, not real neighbourhoods: a place belongs to the nearest of `labels`
 centres, and centre k lies at extent * (frac(1/2 + 0.754878 k), frac(1/2 + 0.569840 k)), k = 1, 2, ... (the plastic
 number's sequence, which spreads evenly). The extent sets how private an answer is: at extent 100, as in Koufogiannis &
 Pappas 2016, a neighbourhood is five times as many nats wide, and answers are hardly ever wrong.
@@ -51,8 +51,8 @@ def problem(
     if label_map == "constructed":
         require_memory(domain.size, labels, tables=6, what="the table of losses")
         centres = extent * ((0.5 + np.arange(1, labels + 1)[:, None] * STEP) % 1.0)
-        apart = ((domain.points[:, None, :] - centres) ** 2).sum(axis=2)
-        query = Query(labels=apart.argmin(axis=1))
+        squared_distance = ((domain.points[:, None, :] - centres) ** 2).sum(axis=2)
+        query = Query(labels=squared_distance.argmin(axis=1))
     else:
         query = Query.from_raster(read_raster(label_map, unit="mi").stretch(extent, extent), domain)
     return query_problem(

@@ -1,7 +1,7 @@
 r"""Approximate location for a region: 2,000 people around every place, from the north-east of the United States.
 
     secrets   the centres of cells x cells squares of side `cell` about a centre in degrees, on the plane about it
-    r(u)      the least radius from `least` to `most` that holds so many people, 1-Lipschitz (`elastic_level`)
+    r(u)      the smallest radius from `least` to `most` that holds so many people, 1-Lipschitz (`elastic_level`)
     eps(u)    nats / r(u), per m of geodesic distance
     metric    eikonal: shortest paths of the stencil graph with line integrals of eps as lengths
     prior     proportional to the people
@@ -48,9 +48,9 @@ def problem(
 
 
 def remark(problem: DesignProblem) -> str:
-    """What the planar Laplace mechanism loses at the one level that is safe everywhere."""
+    """The mean error of planar Laplace noise at the one level that is safe everywhere."""
     level = float(problem.metric.smallest_level or 0.0)
     return (
-        f"Planar Laplace noise at the smallest level, {1000 * level:.3g} nats per km, is off by {2 / level:,.0f} m on "
-        "average: one level for a region has to be that of its emptiest place."
+        f"Planar Laplace noise at the smallest level, {1000 * level:.3g} nats per km, has a mean error of "
+        f"{2 / level:,.0f} m: one level for a region must be that of its emptiest place."
     )

@@ -1,11 +1,11 @@
-r"""Central Paris at one expected distance: what randomized response and metric noise truly claim (Alvim et al. 2018).
+r"""Central Paris at one expected distance: true levels of randomized response and metric noise (Alvim et al. 2018).
 
     secrets   the centres of 30 x 30 cells of 150 m around 48.858072 N, 2.348050 E; x east, y north, in m
     prior     uniform, or proportional to 7,542 Gowalla check-ins
     metric    Euclidean over all pairs, at the eps for which clamped geometric noise has the expected distance
     loss      the distance between secret and report, in m
 
-`mechdesign compare paris` tunes every mechanism to the expected distance and sets their true levels side by side.
+`mechdesign compare paris` tunes every mechanism to the expected distance and compares their true levels.
 Claim: reported. Alvim et al. 2018 (section VI) prints three epsilons for 450 m under the prior of 750 check-ins that it
 does not print; under the uniform prior ours deviate from them by -0.09 %, +0.78 % and +1.30 % (scripts/paris.py).
 """
@@ -35,11 +35,11 @@ LATITUDE, LONGITUDE = 2, 3
 
 
 class CheckIns(NamedTuple):
-    """Check-ins per place (n,), how many fell elsewhere, and how many lines had no position."""
+    """Check-ins of a file by place."""
 
-    counts: np.ndarray
-    outside: int
-    dropped: int
+    counts: np.ndarray  # (n,), per place
+    outside: int  # check-ins elsewhere
+    dropped: int  # lines without a valid position
 
 
 def problem(
@@ -61,11 +61,13 @@ def problem(
     domain = Domain.grid((cells, cells), cell=CELL, unit="m", origin=-cells * CELL / 2)
     weights = priors.uniform(domain) if prior == "uniform" else priors.proportional(counts(domain, checkins))
 
-    def at(level: float) -> DesignProblem:
+    def problem_at(level: float) -> DesignProblem:
         metric = Euclidean(epsilon=level, unit="m")
         return DesignProblem(domain=domain, metric=metric, prior=weights, loss=Distance(), matched_distance=distance)
 
-    return at(epsilon if epsilon != 0 else match_distance(at(1 / CELL), "geometric_clamped", distance).epsilon)
+    if epsilon == 0:
+        epsilon = match_distance(problem_at(1 / CELL), "geometric_clamped", distance).epsilon
+    return problem_at(epsilon)
 
 
 def counts(domain: Domain, checkins: str = "shipped") -> np.ndarray:
@@ -105,7 +107,7 @@ def read_checkins(path: str | Path, domain: Domain, *, latitude: float, longitud
             Path(path), sep="\t", header=None, dtype=types, quoting=csv.QUOTE_NONE, encoding_errors="replace"
         )
         if lines.shape[1] != FIELDS:
-            raise ValueError(f"{lines.shape[1]} fields in a line where user, time, latitude, longitude, location are 5")
+            raise ValueError(f"{lines.shape[1]} fields in a line, not 5 (user, time, latitude, longitude, location)")
     latitudes, longitudes = lines[LATITUDE].to_numpy(), lines[LONGITUDE].to_numpy()
     valid = (abs(latitudes) <= 90) & (abs(longitudes) <= 180)
     place = places_of(domain, plane.forward(longitudes[valid], latitudes[valid]))
@@ -126,5 +128,5 @@ def remark(problem: DesignProblem) -> str:
         "-0.09 %, +0.78 % and +1.30 %. A prior close to uniform (chi-square distance 0.048) explains its first two "
         "together; then no prior at all explains the third, whose expected distance is between 451.74 and 452.88 m "
         "where cells are integrated exactly. At one expected distance privacy still differs: `mechdesign compare "
-        "paris` tells the effective epsilon of each mechanism."
+        "paris` prints the effective epsilon of each mechanism."
     )

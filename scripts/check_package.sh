@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Wheel and sdist built and checked: contents, metadata, and the first commands from an empty environment, outside the checkout.
+# Build wheel and sdist, and check contents, metadata and the first commands in an empty environment outside the checkout.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 folder=$(mktemp -d)

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Branch coverage of what proves, stores and draws, by the tests that are about it; needs coverage, of no extra. What is
-# missing is listed by line; build/coverage.json has it all. Compiled functions are left out: they are compared with
-# plain integers, and scripts/mutants.py changes them. What is missed is known: that no scale holds in `certified_scale`,
-# an `envelope` that does not settle and a second slack of `_to_integers` are guards that no table has needed; sweeps,
-# which `save` writes too, and programs of extensions without a check have tests of their own, tests/output/test_sweep.py
-# and tests/test_outside.py. Arguments go to pytest.
+# Branch coverage of the modules that prove, store and draw, by their tests. Needs the package coverage, which is in no
+# extra. Missed lines are printed; build/coverage.json has all. Compiled functions are excluded: tests compare them with
+# plain integers, and scripts/mutants.py changes them. Known misses: guards that no table has needed (no scale holds in
+# `certified_scale`, an `envelope` that does not converge, a second slack of `_to_integers`); sweeps, and programs of
+# extensions without a check, which tests/output/test_sweep.py and tests/test_outside.py cover. Arguments go to pytest.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build

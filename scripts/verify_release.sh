@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# A release checked. Wheel and sdist are built twice from a clean clone and compared bit by bit, then with the files of a
-# folder where one is given. What an installation of the wheel brings is listed in build/sbom.json:
+# Verify a release: build wheel and sdist twice from a clean clone, compare them bit by bit, and with the files of a folder
+# if one is given. build/sbom.json lists the packages that an installation of the wheel brings.
 #     scripts/verify_release.sh [COMMIT [FOLDER]]
-# The second build has another folder, umask, time zone and language. HATCHLING=1.33.0 takes that version of hatchling,
-# which stands in the wheel.
+# The second build has another folder, umask, time zone and language. HATCHLING=1.33.0 selects that version of hatchling,
+# which is recorded in the wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 commit=$(git rev-parse --verify "${1:-HEAD}^{commit}")
@@ -26,7 +26,7 @@ build first
 (umask 077 && TZ=Pacific/Auckland LC_ALL=C build "second, elsewhere")
 cat "$folder/first.sums"
 cmp "$folder/first.sums" "$folder/second, elsewhere.sums"
-echo "two builds of $commit are equal to the bit ($("$python" -m pip list | grep hatchling))"
+echo "two builds of $commit are bit-identical ($("$python" -m pip list | grep hatchling))"
 if [ -n "$released" ]; then
     (cd "$released" && sha256sum --check --strict "$folder/first.sums")
     echo "the files in $released are those of $commit"
@@ -35,4 +35,4 @@ mkdir -p build
 python3 -m venv "$folder/installed"
 "$folder/installed/bin/python" -m pip install --quiet "$folder"/first/dist/*.whl
 "$folder/build/bin/cyclonedx-py" environment --output-reproducible --of JSON -o build/sbom.json "$folder/installed"
-echo "build/sbom.json lists what the wheel brings"
+echo "build/sbom.json lists the packages that the wheel brings"
