@@ -29,7 +29,6 @@ def rows_at_centres(mechanism) -> np.ndarray:
     return np.array(found)
 
 
-@pytest.mark.obligation("position-rows-alone")
 def test_drawn_rows_match_sampler():
     """20,000 reports within six standard deviations."""
     mechanism = position_mechanism("holes")
