@@ -332,7 +332,6 @@ def test_steps_and_reports_use_separate_bits(monkeypatch):
 
 
 @pytest.mark.obligation("position-draws")
-@pytest.mark.obligation("position-rows-alone")
 def test_reports_have_spline_probabilities():
     mechanism, size = position_mechanism("holes"), 8_000
     found, mass = md.Sampler(mechanism).certificate.positions, mechanism["mass"].values

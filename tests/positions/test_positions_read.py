@@ -29,6 +29,25 @@ def rows_at_centres(mechanism) -> np.ndarray:
     return np.array(found)
 
 
+@pytest.mark.obligation("position-rows-alone")
+def test_sampler_draws_rows_around_cell(monkeypatch):
+    """Which rows are drawn from, not which reports: those of neighbours are too alike to be distinguished by counts."""
+    sampler, rows, live = md.Sampler(position_mechanism("square")), [], []
+    kind = type(sampler.rows)
+    sample, draw_live = kind.sample, kind.draw_live
+    monkeypatch.setattr(kind, "sample", lambda self, u, *args, **more: rows.extend(u) or sample(self, u, *args, **more))
+    monkeypatch.setattr(kind, "draw_live", lambda self, u, scan: live.append(u) or draw_live(self, u, scan))
+    sampler.sample([12], 4_000, rng=1)
+    around = {6, 7, 8, 11, 12, 13, 16, 17, 18}  # of the middle of 5 x 5 cells
+    assert set(rows) == around
+    # (3 / 4)^2 of the centre's reports are drawn from its own row; six standard deviations.
+    assert abs(rows.count(12) - 4_000 * 0.5625) < 190
+    for _ in range(100):
+        sampler.report(12)
+    assert 1 < len(set(live)) <= 9
+    assert set(live) <= around
+
+
 def test_drawn_rows_match_sampler():
     """20,000 reports within six standard deviations."""
     mechanism = position_mechanism("holes")
