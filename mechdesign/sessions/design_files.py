@@ -1,8 +1,7 @@
-"""Files of a session design: a JSON document, and next to it the mechanism files of its tables, which it names.
+"""Files of a session design: a JSON document, and next to it the mechanism files of its tables.
 
 The document: schema; claim, in one sentence; worst, the exact largest cost of a day and of any 24 hours. Then tables,
-the file and sha256 of each; rule, ticks, movement, loss; sha256 over the rest.
-Tables are named by their files in the same folder, never by a path.
+the file name (never a path) and sha256 of each; rule, ticks, movement, loss; sha256 over the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The text of `mechdesign session`: releases, accounts and proposals.
-
-Released places have no more digits than a cell needs; accounts are exact.
-"""
+"""The text of `mechdesign session`: releases, accounts and proposals."""
 
 from __future__ import annotations
 
@@ -25,6 +22,7 @@ _LARGEST = 1e6  # larger odds are printed as powers of ten
 
 def show_release(release: Release, domain: Domain, *, as_json: bool) -> None:
     """Print the release in words or as JSON, coordinates to a tenth of a cell."""
+    # More digits would suggest that a release is more exact than a cell.
     digits = identifying_digits(domain.points)
     location = {
         axis: round_coordinate(x, decimals) for axis, x, decimals in zip(AXES, release.location, digits, strict=False)

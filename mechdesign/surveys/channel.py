@@ -41,7 +41,7 @@ class Channel(FrozenRecord):
 
     @classmethod
     def of(cls, *tables: Matrix, shares: Sequence[float] | None = None) -> Channel:
-        """The channel of these tables, by default with equal shares."""
+        """The channel of `tables`, by default with equal shares."""
         return cls(tables=tables, shares=np.full(len(tables), 1 / len(tables)) if shares is None else np.array(shares))
 
     @property

@@ -25,7 +25,7 @@ from mechdesign.mechanism.views import probabilities
 from mechdesign.surveys.likelihood import CertifiedPoint, Likelihood
 from mechdesign.surveys.solve_likelihood import solve_likelihood, updates
 
-SHARE = 1 / 4  # nats of deviance per secret of the maximum-likelihood support; measured, not derived
+SHARE = 1 / 4  # nats of deviance per secret of the maximum-likelihood support: a choice, not derived
 LIMIT = 100_000  # steps of expectation maximization, unless `stop` is their number: a gap may be out of reach
 
 
@@ -65,7 +65,7 @@ class DistributionEstimate(FrozenRecord):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Rule:
-    """Stopping rule: name and words of an estimate, the last step, an upper bound on L*, and the support if known."""
+    """A stopping rule: its name and words, the last step, an upper bound on L*, and the support if known."""
 
     name: str
     words: str
@@ -92,7 +92,7 @@ def maximum_likelihood(
 
     Returns
     -------
-    Estimate
+    DistributionEstimate
         The distribution, with a proved gap. Cost: ten to twenty Newton steps of O(n^2 (n + k)), k the distinct reports:
         0.1 to 0.4 s for 900 secrets.
 
@@ -126,7 +126,7 @@ def expectation_maximization(
     """The iterative Bayesian update from the uniform distribution to a stopping rule.
 
     "deviance" stops before the steps fit the noise of the sample: at N (L* - L) <= SHARE |support of p*|, L* and p* of
-    the maximum-likelihood solution. SHARE is measured, not derived.
+    the maximum-likelihood solution.
 
     Parameters
     ----------
@@ -134,12 +134,12 @@ def expectation_maximization(
         The counts of reports; the mechanism, or its table P(y|u).
     stop : float, int or str
         "deviance"; a float, the proved gap in nats per report; an int, the number of steps (else at most 100,000).
-    maximum : Estimate
+    maximum : DistributionEstimate
         The result of `maximum_likelihood` for the same counts and mechanism, which "deviance" then reuses.
 
     Returns
     -------
-    Estimate
+    DistributionEstimate
         The distribution. Cost: O(n k) a step, k the distinct reports.
 
     Examples
@@ -179,7 +179,7 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Distribut
 
     Returns
     -------
-    Estimate
+    DistributionEstimate
         The shares of reports.
 
     Examples

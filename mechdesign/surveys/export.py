@@ -7,8 +7,7 @@
 | .json | the document of `--json` |
 | .geojson | an estimate on Earth: a feature a cell, its square in degrees (RFC 7946), or a point where it has none |
 
-A file next to a CSV table, FILE.csv-metadata.json, names the reports and the mechanisms; features have the properties
-cell, probability, area, estimate, share, low, high and reason.
+A file next to a CSV table, FILE.csv-metadata.json, names the reports and the mechanisms.
 """
 
 from __future__ import annotations

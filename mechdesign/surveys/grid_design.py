@@ -1,10 +1,9 @@
 r"""A statistical design on a grid of many cells: kernels of small clusters, chosen on a torus, weighted on the grid.
 
-1. The clusters are chosen on a torus a quarter wider than the grid (surveys/torus_mixture.py).  2. Each kernel at each
-position of the torus, restricted to the grid, is a ray: distances around a torus are at most those of the grid.
-3. The weights of the rays and their mirror images are exact for the prior and error of the program
-(surveys/a_optimal.py); rays that improve the mixture enter in rounds.  4. Light rays are dropped, and the table is
-repaired and certified. No bound is proved.
+1. The clusters are chosen on a torus a quarter wider than the grid (torus_mixture.py).  2. Each kernel at each position
+of the torus, restricted to the grid, is a ray.  3. The weights of the rays and their mirror images are exact for the
+prior and error of the program (a_optimal.py); rays that improve the mixture enter in rounds.  4. Light rays are
+dropped, and the table is repaired and certified. No bound is proved.
 """
 
 from __future__ import annotations
@@ -110,7 +109,8 @@ def torus_of(program: StatisticalDesign) -> tuple[Torus, Vector]:
     """The torus around the grid of a program, and the eigenvalues of its norm there but the first (n - 1,)."""
     domain, level = program.problem.domain, program.problem.metric.smallest_level
     assert domain.shape is not None and domain.cell is not None and domain.index is not None and level is not None
-    # Slightly shorter than on the grid, so that rounded kernels stay private for the distances of the grid.
+    # Distances around a torus are at most those of the grid, so its kernels are private for the grid. Slightly shorter
+    # steps leave room for their rounding.
     step = np.array(domain.cell) * level
     step *= 1 - _MARGIN / float(program.problem.edges.length.min())
     shape = tuple(math.ceil(WIDER * side) for side in domain.shape)

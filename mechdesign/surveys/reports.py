@@ -12,9 +12,8 @@ A file with two forms is refused unless `columns` names one. True positions (sec
 the first column and text columns are ignored and listed. Any other numeric column is refused unless `columns` names
 the count, because it may be the count.
 
-A line "# mechanism: SHA-256" before the header names the file that made them all. On a grid a position belongs to the
-cell around it (including its lower borders), elsewhere to the nearest report, at most half the smallest distance of
-two reports away.
+A line "# mechanism: SHA-256" before the header names the file that made them all. On a grid a position belongs to its
+cell (with the lower borders), elsewhere to the nearest report within half the smallest distance of two reports.
 """
 
 from __future__ import annotations

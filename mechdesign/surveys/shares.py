@@ -1,7 +1,7 @@
 """Shares of areas from the reports of a collection: estimates, intervals, differences, whether the reports fit.
 
-The distribution is estimated by maximum likelihood (surveys/estimation.py), shares by the linear estimator
-(surveys/intervals.py). Where no interval is given, the reason is. Everything stands in one sealed Dataset, `ESTIMATE`.
+The distribution is estimated by maximum likelihood (estimation.py), shares by the linear estimator (intervals.py).
+An area without an interval has the reason instead. One sealed Dataset, `ESTIMATE`, contains everything.
 """
 
 from __future__ import annotations
