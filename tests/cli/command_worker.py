@@ -42,7 +42,7 @@ def outcome(words: list[str], encoding: str) -> dict[str, object]:
 
 def main() -> None:
     requests, answers = sys.stdin, os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # what a library prints past Python is no answer
+    os.dup2(2, 1)  # output of a library that bypasses Python is not an answer
     sys.stdin = io.StringIO()
     resource.setrlimit(resource.RLIMIT_AS, (START + MEMORY,) * 2)
     psutil.virtual_memory = lambda: SimpleNamespace(available=MEMORY, total=MEMORY)

@@ -214,7 +214,7 @@ COMMANDS = {
     "verify a folder": ("verify .", "file", "file"),
     "plot, file missing": ("export absent.nc -o x.png", "file", "file"),
     "sweep backwards": ("compare line --scales 2:1:3", "scales", "input"),
-    "sweep of no points": ("compare line --scales 1:2:0", "scales", "input"),
+    "sweep without points": ("compare line --scales 1:2:0", "scales", "input"),
     "sweep from zero": ("compare line --scales 0:1:3", "scales", "input"),
     "verify missing": ("verify absent.nc", "file", "file"),
     "export missing": ("export absent.nc -o x.csv", "file", "file"),
@@ -275,14 +275,14 @@ GRID = Domain.grid((3, 3), cell=1.0, unit="km")
 WALL = np.array([[1, 1, 1], [0, 0, 0], [1, 1, 1]], bool)
 
 
-def designed(prior=None, loss=None, domain=GRID):
+def small_problem(prior=None, loss=None, domain=GRID):
     prior = priors.uniform(domain) if prior is None else prior
     metric = Eikonal(level=PrivacyLevel.constant(0.5, "km"))
     return DesignProblem(domain=domain, metric=metric, prior=prior, loss=loss or SquaredDistance())
 
 
-def masked(mask):
-    return designed(domain=Domain.grid((3, 3), cell=1.0, unit="km", mask=mask))
+def masked_problem(mask):
+    return small_problem(domain=Domain.grid((3, 3), cell=1.0, unit="km", mask=mask))
 
 
 def table(value):
@@ -292,23 +292,23 @@ def table(value):
 
 
 API = {
-    "prior negative": (lambda: designed(prior=[-0.1, 0.3, *[0.8 / 7] * 7]), "prior"),
-    "prior off by a little": (lambda: designed(prior=np.full(9, 1 / 9 + 1e-6)), "prior"),
-    "prior zero": (lambda: designed(prior=np.zeros(9)), "prior"),
-    "prior nan": (lambda: designed(prior=[math.nan, *[1 / 8] * 8]), "prior"),
-    "prior too short": (lambda: designed(prior=np.full(8, 1 / 8)), "prior"),
-    "prior as a column": (lambda: designed(prior=np.full((9, 1), 1 / 9)), "prior"),
-    "mask leaves nothing": (lambda: masked(np.zeros((3, 3), bool)), "mask"),
-    "mask leaves one cell": (lambda: masked(np.eye(9)[0].reshape(3, 3) > 0), "mask"),
-    "mask cuts in two": (lambda: masked(WALL), "mask"),
-    "mask of numbers": (lambda: masked(np.ones((3, 3))), "mask"),
-    "mask of another shape": (lambda: masked(np.ones((3, 4), bool)), "mask"),
-    "loss negative": (lambda: designed(loss=table(-1e-9)), "loss"),
-    "loss nan": (lambda: designed(loss=table(math.nan)), "loss"),
-    "loss infinite": (lambda: designed(loss=table(math.inf)), "loss"),
-    "loss zero": (lambda: designed(loss=TableLoss(values=np.zeros((9, 9)))), "loss"),
-    "loss of another shape": (lambda: designed(loss=TableLoss(values=np.ones((9, 8)))), "loss"),
-    "metric does not fit": (lambda: designed(domain=Domain.nodes(4, unit="km")), "domain"),
+    "prior negative": (lambda: small_problem(prior=[-0.1, 0.3, *[0.8 / 7] * 7]), "prior"),
+    "prior off by a little": (lambda: small_problem(prior=np.full(9, 1 / 9 + 1e-6)), "prior"),
+    "prior zero": (lambda: small_problem(prior=np.zeros(9)), "prior"),
+    "prior nan": (lambda: small_problem(prior=[math.nan, *[1 / 8] * 8]), "prior"),
+    "prior too short": (lambda: small_problem(prior=np.full(8, 1 / 8)), "prior"),
+    "prior as a column": (lambda: small_problem(prior=np.full((9, 1), 1 / 9)), "prior"),
+    "mask leaves nothing": (lambda: masked_problem(np.zeros((3, 3), bool)), "mask"),
+    "mask leaves one cell": (lambda: masked_problem(np.eye(9)[0].reshape(3, 3) > 0), "mask"),
+    "mask cuts in two": (lambda: masked_problem(WALL), "mask"),
+    "mask of numbers": (lambda: masked_problem(np.ones((3, 3))), "mask"),
+    "mask of another shape": (lambda: masked_problem(np.ones((3, 4), bool)), "mask"),
+    "loss negative": (lambda: small_problem(loss=table(-1e-9)), "loss"),
+    "loss nan": (lambda: small_problem(loss=table(math.nan)), "loss"),
+    "loss infinite": (lambda: small_problem(loss=table(math.inf)), "loss"),
+    "loss zero": (lambda: small_problem(loss=TableLoss(values=np.zeros((9, 9)))), "loss"),
+    "loss of another shape": (lambda: small_problem(loss=TableLoss(values=np.ones((9, 8)))), "loss"),
+    "metric does not fit": (lambda: small_problem(domain=Domain.nodes(4, unit="km")), "domain"),
 }
 
 
@@ -351,11 +351,11 @@ PARTS = {
     "edge of length zero": (lambda: graph([0, 1], [1, 2], [1, 0]), "length"),
     "edge of length nan": (lambda: graph([0, 1], [1, 2], [1, math.nan]), "length"),
     "edges of another number": (lambda: graph([0, 1], [1, 2], [1]), "edges"),
-    "prior on one place": (lambda: solve(Optimal(problem=designed(prior=np.eye(9)[0]))), "prior"),
+    "prior on one place": (lambda: solve(Optimal(problem=small_problem(prior=np.eye(9)[0]))), "prior"),
     "a grid of too many cells": (lambda: Domain.grid((1025, 1024), cell=1.0, unit="km"), "cells"),
     "too many nodes": (lambda: Domain.nodes(10**12), "cells"),
     "parts that no edge joins": (lambda: graph([0], [1], [1]), "mask"),
-    "table of words for an audit": (lambda: md_audit([["a", "b"], ["c", "d"]], designed()), "table"),
+    "table of words for an audit": (lambda: md_audit([["a", "b"], ["c", "d"]], small_problem()), "table"),
     "reports in another unit": (
         lambda: (
             DesignProblem(

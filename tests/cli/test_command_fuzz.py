@@ -189,7 +189,7 @@ def state(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def faults(words: list[str], ended: dict, changed: bool) -> list[str]:
-    """What is wrong with how a line ended."""
+    """Faults of the way in which a line ended."""
     code, out, err = ended["code"], ended["out"], ended["err"]
     if code not in (0, 1, 2, 130):
         return [f"exit code {code}"]
@@ -268,7 +268,7 @@ def run_files(worker: Worker, count: int, rng: random.Random) -> tuple[Counter, 
     return counts, wrong
 
 
-def told(counts: Counter) -> str:
+def summary_of(counts: Counter) -> str:
     commands = sorted({command for command, _ in counts})
     lines = [f"{c:>12}: {dict(sorted((code, n) for (d, code), n in counts.items() if d == c))}" for c in commands]
     return "\n".join([*lines, f"{sum(counts.values())} lines"])
@@ -278,7 +278,7 @@ def test_wrong_lines(worker):
     rng = random.Random(1)
     lines = rng.sample(systematic(), 30) + [combine_options(rng) for _ in range(10)]
     counts, wrong = run_lines(worker, lines, rng)
-    print(told(counts))
+    print(summary_of(counts))
     assert not wrong, "\n".join(wrong)
 
 
@@ -301,7 +301,7 @@ LONGER = [
 ]  # fmt: skip
 
 
-def limited() -> None:
+def limit_process() -> None:
     """Limits of a process: addresses and seconds of the processor."""
     resource.setrlimit(resource.RLIMIT_AS, (START + MEMORY,) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
@@ -316,7 +316,8 @@ def test_lines_in_processes_of_their_own(worker, line, code):
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(
         [sys.executable, "-m", "mechdesign.cli.main", *words],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False, preexec_fn=limited,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False,
+        preexec_fn=limit_process,
     )  # fmt: skip
     answer = {"code": ended.returncode, "out": ended.stdout, "err": ended.stderr}
     assert ended.returncode == code, ended.stderr
@@ -325,7 +326,7 @@ def test_lines_in_processes_of_their_own(worker, line, code):
 
 def test_damaged_files(worker):
     counts, wrong = run_files(worker, 24, random.Random(2))
-    print(told(counts))
+    print(summary_of(counts))
     assert not wrong, "\n".join(wrong)
 
 
@@ -333,12 +334,12 @@ def test_damaged_files(worker):
 def test_many_wrong_lines(worker):
     rng = random.Random(3)
     counts, wrong = run_lines(worker, systematic() + [combine_options(rng) for _ in range(4000)], rng)
-    print(told(counts))
+    print(summary_of(counts))
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.exhaustive
 def test_many_damaged_files(worker):
     counts, wrong = run_files(worker, 3000, random.Random(4))
-    print(told(counts))
+    print(summary_of(counts))
     assert not wrong, "\n".join(wrong)

@@ -44,13 +44,13 @@ def commands(group=None, before=()) -> Iterator[tuple[str, set[str]]]:
             yield " ".join((*before, name)), {"--help", *(word for word in words if word.startswith("--"))}
 
 
-def dashed(names) -> set[str]:
+def as_options(names) -> set[str]:
     return {f"--{name.replace('_', '-')}" for name in names}
 
 
 OWN = dict(commands())
-LEVEL = dashed(name for names in SETTINGS.values() for name in names) | {"--within", "--factor"}
-PARAMETERS = set().union(*(dashed(file.parameters) for file in shipped_problems()))
+LEVEL = as_options(name for names in SETTINGS.values() for name in names) | {"--within", "--factor"}
+PARAMETERS = set().union(*(as_options(file.parameters) for file in shipped_problems()))
 TAKEN = {"solve": PARAMETERS, "compare": PARAMETERS, "audit": PARAMETERS | LEVEL | {"--box"}, "plan": PARAMETERS}
 OPTIONS = {name: options | TAKEN.get(name, set()) for name, options in OWN.items()}
 ANY = set().union(*OPTIONS.values(), {"--version"})
@@ -101,7 +101,7 @@ def pieces(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def pages() -> dict[str, str]:
-    """What people read outside the code, by path."""
+    """The texts that people read outside the code, by path."""
     files = [path for kind in ("md", "rst") for path in (ROOT / "docs").rglob(f"*.{kind}")]
     files += [*ROOT.glob("*.md"), *(ROOT / ".github").rglob("*.md"), *(ROOT / "mechdesign").rglob("*.md")]
     texts = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in files}
@@ -160,7 +160,7 @@ def test_commands_named_in_messages_exist():
 
 
 def test_help_shows_every_option(run, monkeypatch):
-    """What this file takes for the options of a command is what its --help lists, and its parameters too."""
+    """The options of a command, as this file finds them, are those that its --help lists, and its parameters too."""
     monkeypatch.setenv("COLUMNS", "250")
     for name, options in OWN.items():
         _, shown, _ = run(*name.split(), "--help")

@@ -44,7 +44,7 @@ def test_fourteen_commands_have_few_options():
 
 @needs("geo", "sessions", "surveys")
 def test_one_option_has_one_kind_of_value_everywhere():
-    """A name that is a length in one command is none in another: the metavariable is what its value is."""
+    """An option of one name takes one kind of value in all commands: its metavariable names it."""
     kinds = {}
     for _, one in leaves(command()):
         for option in options(one):
@@ -55,7 +55,7 @@ def test_one_option_has_one_kind_of_value_everywhere():
 
 @needs("geo", "sessions", "surveys")
 def test_no_parameter_of_a_shipped_problem_is_an_option():
-    """Commands that take a problem pass on what they do not know: a name of both could not be told apart."""
+    """Commands that take a problem pass on what they do not know: a name of both would be ambiguous."""
     files = {path.stem: runpy.run_path(str(path)) for path in (ROOT / "problems").glob("*.py")}
     parameters = {name: set(inspect.signature(file["problem"]).parameters) for name, file in files.items()}
     for names, one in leaves(command()):

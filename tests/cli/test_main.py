@@ -82,7 +82,8 @@ def shell(words, **settings):
 def test_outputs_that_cannot_be_written(words, code, said):
     ended = shell(words)
     assert ended.returncode == code
-    assert (said in ended.stderr, ended.stderr.count("\n")) == (True, int(said != ""))
+    assert said in ended.stderr
+    assert ended.stderr.count("\n") == int(said != "")
     assert ended.stdout == ""
 
 
@@ -93,7 +94,9 @@ def test_a_terminal_of_few_characters_gets_escapes():
     assert (ended.returncode, ended.stdout) == (2, "")
     assert "got \\udcff\\xe9; " in ended.stderr
     ended = shell("mechdesign solve --help", PYTHONIOENCODING="ascii")
-    assert (ended.returncode, ended.stderr, ended.stdout.isascii()) == (0, "", True)
+    assert ended.returncode == 0
+    assert ended.stderr == ""
+    assert ended.stdout.isascii() is True
 
 
 @pytest.mark.parametrize(
@@ -248,7 +251,9 @@ def test_mechanism_is_verified_once(run, monkeypatch, tmp_path):
     calls = []
     monkeypatch.setattr(summary, "verify", lambda made: calls.append(made) or verification.verify(made))
     code, out, _ = run("solve", "line", "--cells", "3", "-o", "x.nc", "--json")
-    assert (code, json.loads(out)["certified"], len(calls)) == (0, True, 1)
+    assert code == 0
+    assert json.loads(out)["certified"] is True
+    assert len(calls) == 1
     assert (tmp_path / "x.nc").is_file()
 
 
@@ -256,18 +261,23 @@ def test_names_with_markup_are_shown_verbatim(run, tmp_path):
     (tmp_path / "[").mkdir()
     name = "[/b]:smile:\x1b[31m\n\u202e.nc"
     code, out, _ = run("solve", "line", "--cells", "3", "-o", "[/b].nc")
-    assert (code, "[/b].nc" in out) == (0, True)
+    assert code == 0
+    assert "[/b].nc" in out
     code, out, _ = run("solve", "line", "--cells", "3", "-o", name)
-    assert (code, "[/b]:smile:\\x1b[31m\\n\\u202e.nc" in out) == (0, True)
+    assert code == 0
+    assert "[/b]:smile:\\x1b[31m\\n\\u202e.nc" in out
     code, out, err = run("export", name, "-o", "[/b].csv")
     assert (code, out, err) == (0, "", "wrote [/b].csv\n")
     code, _, err = run("verify", name + "x")
-    assert (code, err.count("\n"), "\\x1b[31m\\n\\u202e.ncx" in err) == (2, 1, True)
+    assert code == 2
+    assert err.count("\n") == 1
+    assert "\\x1b[31m\\n\\u202e.ncx" in err
     problem = tmp_path / "[red]line[.py"
     problem.write_text((ROOT / "problems" / "line.py").read_text(encoding="utf-8"), encoding="utf-8")
     for command in (["solve", "-v"], ["compare"], ["compare", "--scales", "1,2"]):
         code, out, err = run(command[0], problem.name, *command[1:], "--cells", "2")
-        assert (code, "[red]line[" in out + err) == (0, True)
+        assert code == 0
+        assert "[red]line[" in out + err
 
 
 @needs("pictures")

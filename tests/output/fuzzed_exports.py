@@ -109,18 +109,18 @@ def _in_json(text: str, random: Random) -> str:
     else:
         place[key] = random.choice(VALUES)
     said = whole.pop("content_sha256", "")
-    return f'{_written(whole)[:-1]},\n"content_sha256": {json.dumps(str(said))}}}\n'
+    return f'{_json_text(whole)[:-1]},\n"content_sha256": {json.dumps(str(said))}}}\n'
 
 
 class _Digits(str):
     """A number as it was written."""
 
 
-def _written(value: Any) -> str:
+def _json_text(value: Any) -> str:
     if isinstance(value, _Digits):
         return str(value)
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(str(k))}: {_written(v)}" for k, v in value.items()) + "}"
+        return "{" + ", ".join(f"{json.dumps(str(k))}: {_json_text(v)}" for k, v in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_written, value)) + "]"
+        return "[" + ", ".join(map(_json_text, value)) + "]"
     return json.dumps(value)

@@ -40,7 +40,7 @@ def lazy_epsilon(size: int, share: float = 0.5) -> float:
 
 
 @pytest.fixture(scope="module")
-def compared(problem):
+def comparison(problem):
     return compare(problem, mechanisms={"mine": lazy(4), "theirs": md.baselines.exponential(problem)})
 
 
@@ -57,26 +57,26 @@ def test_a_figure_that_fails_costs_no_comparison(figure, monkeypatch, capsys, pr
     assert "is left out: Unable to allocate 57.6 PB" in capsys.readouterr().err
 
 
-def test_a_data_frame_with_a_row_for_every_mechanism(compared, problem):
-    assert {"mechanism", "loss", "lower_bound", "gap", "claim_over", "row_ratio"} < set(compared.columns)
-    assert compared["mechanism"].tolist() == ["optimal", "eikonal", *BASELINES, "mine", "theirs"]
-    assert compared["rank"].dtype == "Int64"
-    own = compared.set_index("mechanism")
+def test_a_data_frame_with_a_row_for_every_mechanism(comparison, problem):
+    assert {"mechanism", "loss", "lower_bound", "gap", "claim_over", "row_ratio"} < set(comparison.columns)
+    assert comparison["mechanism"].tolist() == ["optimal", "eikonal", *BASELINES, "mine", "theirs"]
+    assert comparison["rank"].dtype == "Int64"
+    own = comparison.set_index("mechanism")
     holds = own[own["lower_bound"].notna()]
     assert (holds["lower_bound"] <= holds["loss"] * (1 + EXACT)).all()
     assert own["lower_bound"].notna().sum() == 8
 
 
-def test_a_table_of_ones_own_has_the_smallest_scale_that_holds(compared, problem):
-    mine = compared.set_index("mechanism").loc["mine"]
+def test_a_table_of_ones_own_has_the_smallest_scale_that_holds(comparison, problem):
+    mine = comparison.set_index("mechanism").loc["mine"]
     assert mine["loss"] == pytest.approx(0.5 * 3 / 4, rel=EXACT)
     assert mine["ratio"] == pytest.approx(lazy_epsilon(4) / 0.9, rel=EXACT)
-    assert np.isnan(compared["gap"].iloc[-2])
+    assert np.isnan(comparison["gap"].iloc[-2])
 
 
 @needs("surveys")
-def test_dataset_and_closed_form_rows_agree(compared):
-    rows = compared.set_index("mechanism")
+def test_dataset_and_closed_form_rows_agree(comparison):
+    rows = comparison.set_index("mechanism")
     for name in ("loss", "remapped_loss", "ratio", "gap", "rank", "asymptotic_mse"):
         assert rows.loc["theirs", name] == pytest.approx(rows.loc["exponential", name], rel=EXACT)
 
@@ -273,7 +273,7 @@ def test_both_kinds_of_claim_stand_in_one_table(capsys):
     broken = said.partition("Not private as claimed: ")[2].partition(".")[0]
     assert not {"positions", "spline_laplace"} & set(broken.split(", "))
     anywhere = found[found["claim_over"] == "positions"]
-    assert (anywhere["ratio"] == 1).all()  # of the claim about positions; that of the rows stands beside it
+    assert (anywhere["ratio"] == 1).all()  # of the claim about positions; that of the rows is next to it
     assert (anywhere["effective_epsilon"] == 0.8).all()
     assert anywhere.loc["positions", "row_ratio"] > 1
     assert centres["row_ratio"].isna().all()

@@ -45,7 +45,7 @@ def claim_of(mechanism):
 
 
 def digest_of(mechanism, folder):
-    """What `sha256sum` prints of the mechanism's file."""
+    """The checksum that `sha256sum` prints for the mechanism's file."""
     return hashlib.sha256(save(mechanism, folder / "file.nc").read_bytes()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""What a file, a page, the exports, the client and the commands say of one mechanism agrees, figure by figure.
+"""A file, a page, the exports, the client and the commands say of one mechanism agrees, figure by figure.
 
 A figure has one value under one name everywhere, a bound is at most what it bounds, and the sentences are the same.
 """
@@ -41,7 +41,7 @@ SIX_DIGITS = 1e-5  # relative, of a figure that is rounded up to six digits
 DEFAULT = ("positions", "graph, doubled, minimax", "capped", "factored, framed")
 
 
-def stated(mechanism: Any, folder: Path, run_json: Any) -> dict[str, dict[str, Any]]:
+def figures_by_output(mechanism: Any, folder: Path, run_json: Any) -> dict[str, dict[str, Any]]:
     """The figures that each output states, by output and name."""
     file = md.save(mechanism, folder / "m.nc")
     checked = md.verify(file)
@@ -82,7 +82,7 @@ def typeset(row: ComparisonRow, path: Path) -> dict[str, Any]:
 
 
 def comments(path: Path) -> dict[str, Any]:
-    """What is said beside an exported table."""
+    """The metadata next to an exported table."""
     if path.suffix == ".parquet":
         parquet = pytest.importorskip("pyarrow.parquet")
         said = {key.decode(): value.decode() for key, value in parquet.read_schema(path).metadata.items()}
@@ -128,7 +128,7 @@ def disagreements(found: dict[str, dict[str, Any]]) -> list[str]:
 @pytest.mark.parametrize("case", few_by_default(CASES, *DEFAULT))
 def test_every_output_states_the_same_figures(case: str, tmp_path: Path, run_json) -> None:
     mechanism = CASES[case]()
-    found = stated(mechanism, tmp_path, run_json)
+    found = figures_by_output(mechanism, tmp_path, run_json)
     assert disagreements(found) == []
     if "position_claim" in mechanism.attrs and found["file"].get("objective") is not None:
         assert found["file"]["expected_loss"] == pytest.approx(found["page"]["position_loss"], rel=REORDERED)

@@ -32,16 +32,16 @@ def parts(tmp_path_factory):
     folder = tmp_path_factory.mktemp("genuine")
 
     @cache
-    def taken(name):
+    def honest_export(name):
         mechanism = factored_export() if name == "factored" else exportable("park" if name == "degrees" else name)
         path = md.export(mechanism, folder / f"{name}.csv", degrees=name == "degrees")
         return Forgery.of(path)
 
-    return lambda name: copy.deepcopy(taken(name))
+    return lambda name: copy.deepcopy(honest_export(name))
 
 
 @pytest.fixture
-def judged(tmp_path, capsys):
+def verdict_of(tmp_path, capsys):
     """The exit code of the verifier for a forgery, or for the text or bytes of a file, and what it prints."""
 
     def judge(forged, suffix):
@@ -58,7 +58,7 @@ def judged(tmp_path, capsys):
 
 @pytest.mark.parametrize("suffix", few_by_default(["csv", "json"], "csv"))
 @pytest.mark.parametrize("name", [*MAKERS, "degrees"])
-def test_put_together_unchanged_the_parts_are_the_file(tmp_path, parts, judged, name, suffix):
+def test_put_together_unchanged_the_parts_are_the_file(tmp_path, parts, verdict_of, name, suffix):
     path = md.export(
         exportable("park" if name == "degrees" else name), tmp_path / f"t.{suffix}", degrees=name == "degrees"
     )
@@ -67,7 +67,7 @@ def test_put_together_unchanged_the_parts_are_the_file(tmp_path, parts, judged, 
     assert joined_text(whole) == joined_text(agreed) == joined_text(path)
     assert holds(parts(name))
     assert verify_table.faults_of(verify_table.read(path)) == []
-    assert judged(joined_text(path), suffix)[0] == 0
+    assert verdict_of(joined_text(path), suffix)[0] == 0
 
 
 def edge(text):
@@ -145,7 +145,7 @@ def lower(share):
     return forge
 
 
-def told(name, text):
+def set_text(name, text):
     return lambda f: f.said.update({name: text})
 
 
@@ -186,20 +186,23 @@ LOOSE = {
     "not a mechanism table": [
         *map(as_length, ['""', '"0x1p99999"', '"0x1p-1 x"', '"\uff11"', "01", "LENGTH, 0"]),
         *map(edge, ["{}", "[TAIL, HEAD]", "7", "null", '{"a": 1}', "["]),
-        *(told("loss", text) for text in ("01", "1_0", "'a'", "[" * 10**5, "", "1 2")),
+        *(set_text("loss", text) for text in ("01", "1_0", "'a'", "[" * 10**5, "", "1 2")),
     ],
     "plain integer": [
         *map(as_ends, [f"0, {HUGE}", f"-{HUGE}, 1"]),
         *map(mass, ["0MASS", "+MASS", "--MASS", "0_MASS", "0xMASS", "MASS.", " MASS", "\u00a0MASS"]),
         *map(mass, ["", "\uff11", "\u0663", HUGE]),
-        *(told("secrets", text) for text in (HUGE, f"-{HUGE}")),
+        *(set_text("secrets", text) for text in (HUGE, f"-{HUGE}")),
     ],
     "plain finite number": [
-        *(told("loss", text) for text in ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", f"0.{HUGE}", "1e1000")),
+        *(
+            set_text("loss", text)
+            for text in ("NaN", "Infinity", "-Infinity", "1e999", "-1e999", f"0.{HUGE}", "1e1000")
+        ),
         *map(place, ["1e999", f"0.{HUGE}"]),
     ],
-    "duplicate name": [told("loss", '{"a": [{"b": 1, "b": 1}]}'), told("loss", r'{"a": 1, "\u0061": 1}')],
-    "missing field": [told("problem", "7"), lambda f: f.said.pop("program")],
+    "duplicate name": [set_text("loss", '{"a": [{"b": 1, "b": 1}]}'), set_text("loss", r'{"a": 1, "\u0061": 1}')],
+    "missing field": [set_text("problem", "7"), lambda f: f.said.pop("program")],
     "unknown metric": [
         claims("metric", kind="no more than the distance"),
         claims("metric", multiplier="1"),
@@ -210,10 +213,10 @@ LOOSE = {
     ],
     "the denominator of the claim is not": [lambda f: setattr(f, "claim", f.claim | {"denominator": "2^63"})],
     NONE: [
-        told("claim", "7"),
-        told("unit", '"km, or whatever"'),
+        set_text("claim", "7"),
+        set_text("unit", '"km, or whatever"'),
         claims("domain", plane={"latitude": "here", "longitude": 0.0}),
-        told("claim", '"One report satisfies everything."'),
+        set_text("claim", '"One report satisfies everything."'),
         lambda f: f.said.pop("claim"),
         *(lambda f, part=part: setattr(f, "claim", f.claim | {part: 7}) for part in ("metric", "domain", "positions")),
         claims("domain", shape=5),
@@ -221,16 +224,16 @@ LOOSE = {
         claims("domain", origin=[None]),
         claims("metric", level={"eps": []}),
         claims("metric", level={"eps": [[0.9, "0.9"], [0.9, 0.9]]}),
-        *(told("secrets", text) for text in ("5.0", '"5"', "true", "-5", "[5]", "null", "5e0", "\uff10", "", "6")),
-        *(told("reports", text) for text in ("5.0", '"5"', "true", "-5", "4", "0")),
-        *(told("edges", text) for text in ("4.0", '"4"', "true", "-4", "3")),
+        *(set_text("secrets", text) for text in ("5.0", '"5"', "true", "-5", "[5]", "null", "5e0", "\uff10", "", "6")),
+        *(set_text("reports", text) for text in ("5.0", '"5"', "true", "-5", "4", "0")),
+        *(set_text("edges", text) for text in ("4.0", '"4"', "true", "-4", "3")),
         *map(
             place,
             ["nan", "1_0", "\uff11", "Infinity", "true", '"1.5"', "[1.5]", "", "1.5 1", "1.5, 0", "0x1p0", "+1.5"],
         ),
-        told("coordinates", '"x, y"'),
-        told("coordinates", '"x, y, longitude, latitude"'),
-        told("coordinates", "7"),
+        set_text("coordinates", '"x, y"'),
+        set_text("coordinates", '"x, y, longitude, latitude"'),
+        set_text("coordinates", "7"),
         lambda f: f.secrets[1].append("0.0"),
         lambda f: f.reports[1].append("0.0"),
         lambda f: [point.extend(["0.0"] * 3) for point in f.secrets],
@@ -243,10 +246,10 @@ LOOSE_ROWS = [(forge, said) for said, forgeries in LOOSE.items() for forge in fo
 @SUFFIXES
 @pytest.mark.parametrize(("forge", "said"), LOOSE_ROWS)
 @pytest.mark.obligation("exported-table")
-def test_ambiguous_tables_are_refused(parts, judged, suffix, forge, said):
+def test_ambiguous_tables_are_refused(parts, verdict_of, suffix, forge, said):
     forged = parts("line")
     forge(forged)
-    code, printed = judged(forged, suffix)
+    code, printed = verdict_of(forged, suffix)
     assert code == 2
     assert said in printed
 
@@ -255,9 +258,9 @@ LONG = "nats long, which the claim does not allow"
 UNTRUE = [
     (mass("-MASS"), "line", "secret 0: a mass is below 1"),
     (claims("domain", unit="m"), "line", "in nats per m but the coordinates are in km"),
-    (told("unit", '"m"'), "line", "in nats per km but the coordinates are in m"),
-    (told("unit", '"m"'), "holes", "in nats per km but the coordinates are in m"),
-    (told("unit", '"1"'), "roads", "in nats per m but the coordinates are in 1"),
+    (set_text("unit", '"m"'), "line", "in nats per km but the coordinates are in m"),
+    (set_text("unit", '"m"'), "holes", "in nats per km but the coordinates are in m"),
+    (set_text("unit", '"1"'), "roads", "in nats per m but the coordinates are in 1"),
     (lower(1e-9), "line", LONG),
     (smaller(1e-9), "line", LONG),
     (smaller(1), "line", LONG),
@@ -296,10 +299,10 @@ UNTRUE = [
 @pytest.mark.parametrize("suffix", few_by_default(["csv", "json"], "json"))
 @pytest.mark.parametrize(("forge", "name", "said"), UNTRUE)
 @pytest.mark.obligation("exported-table")
-def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, name, said):
+def test_a_claim_about_another_table_is_refused(parts, verdict_of, suffix, forge, name, said):
     forged = parts(name)
     forge(forged)
-    code, printed = judged(forged, suffix)
+    code, printed = verdict_of(forged, suffix)
     assert code == 1
     assert said in printed
 
@@ -315,11 +318,11 @@ def test_a_claim_about_another_table_is_refused(parts, judged, suffix, forge, na
     ],
 )
 @pytest.mark.obligation("exported-table")
-def test_sums_of_rows_are_read_as_strictly(parts, judged, forge, said):
+def test_sums_of_rows_are_read_as_strictly(parts, verdict_of, forge, said):
     forged = parts("factored")
-    assert judged(forged, "csv")[0] == 0
+    assert verdict_of(forged, "csv")[0] == 0
     forge(forged)
-    code, printed = judged(forged, "csv")
+    code, printed = verdict_of(forged, "csv")
     assert code > 0
     assert said in printed
 
@@ -393,7 +396,7 @@ def any_rows(rng, f):
 KINDS = [any_text, any_claim, any_length, any_edge, any_mass, any_place, any_rows]
 
 
-def edited(judged, parts, suffix, seeds):
+def count_verdicts(verdict_of, parts, suffix, seeds):
     """Files proved and refused among those with one to three edits; whatever is proved is true of the parts."""
     counts = {"proved": 0, "refused": 0}
     for seed in seeds:
@@ -404,7 +407,7 @@ def edited(judged, parts, suffix, seeds):
                 change(rng, forged)
             if rng.random() < 0.7:
                 forged.agree()
-        code, printed = judged(forged, suffix)
+        code, printed = verdict_of(forged, suffix)
         counts["refused" if code else "proved"] += 1
         assert code or holds(forged), (seed, printed)
     return counts
@@ -412,26 +415,26 @@ def edited(judged, parts, suffix, seeds):
 
 @SUFFIXES
 @pytest.mark.obligation("exported-table")
-def test_whatever_is_proved_of_an_edited_table_is_true(parts, judged, suffix):
-    counts = edited(judged, parts, suffix, range(50))
+def test_whatever_is_proved_of_an_edited_table_is_true(parts, verdict_of, suffix):
+    counts = count_verdicts(verdict_of, parts, suffix, range(50))
     assert min(counts.values()) > 2
 
 
 @pytest.mark.exhaustive
 @SUFFIXES
 @pytest.mark.obligation("exported-table")
-def test_whatever_is_proved_of_many_edited_tables_is_true(parts, judged, suffix):
-    assert min(edited(judged, parts, suffix, range(1000, 21_000)).values()) > 1000
+def test_whatever_is_proved_of_many_edited_tables_is_true(parts, verdict_of, suffix):
+    assert min(count_verdicts(verdict_of, parts, suffix, range(1000, 21_000)).values()) > 1000
 
 
 @SUFFIXES
-def test_bytes_that_were_edited_end_in_an_answer(tmp_path, parts, judged, suffix):
+def test_bytes_that_were_edited_end_in_an_answer(tmp_path, parts, verdict_of, suffix):
     rng, codes = random.Random(4), []
     for _ in range(200):  # a tenth of all seeds leave out a code in 40
         data = bytearray(joined_text(parts("plane").write(tmp_path / f"p.{suffix}")).encode())
         for _ in range(rng.choice([1, 1, 3])):
             at, length = rng.randrange(len(data) - 80), rng.choice([0, 1, 1, 30])
             data[at : at + length] = rng.choice([b"", rng.randbytes(rng.choice([1, 4])), data[-200:-100]])
-        codes.append(judged(bytes(data), suffix)[0])
+        codes.append(verdict_of(bytes(data), suffix)[0])
     contradicted = {2} if suffix == "csv" else {1, 2}  # an edited mass differs from its probability
     assert contradicted <= set(codes) <= {0, 1, 2}

@@ -1,4 +1,4 @@
-"""Sentences: figures rounded to the safe side, and bounds that stand beside the losses that they bound."""
+"""Sentences: figures rounded to the safe side, and bounds next to the losses that they bound."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FIGURES = [  # value, up, down
     (99.996, "100", "99.99"),
     (1234567.8, "1,235,000", "1,234,000"),
     (0.0001, "0.0001", "0.0001"),
-    (0.1 + 0.2, "0.3", "0.3"),  # 0.30000000000000004: rounding in doubles is no figure
+    (0.1 + 0.2, "0.3", "0.3"),  # 0.30000000000000004: rounding in doubles is not a figure
     (4.1234e-7, f"4.124 {TIMES} 10⁻⁷", f"4.123 {TIMES} 10⁻⁷"),
     (5e-324, f"4.941 {TIMES} 10⁻³²⁴", f"4.94 {TIMES} 10⁻³²⁴"),  # the smallest double, whose power of ten is 0
     (1.5e300, f"1.5 {TIMES} 10³⁰⁰", f"1.5 {TIMES} 10³⁰⁰"),
@@ -111,7 +111,7 @@ def test_gaps_are_never_negative():
 
 
 def page_contents(mechanism):
-    """What the page of a mechanism carries, its sentences among it."""
+    """The contents of the page of a mechanism, with its sentences."""
     return json.loads(texts_of(mechanism).contents)
 
 
@@ -121,7 +121,7 @@ def sentences(mechanism):
 
 @pytest.mark.parametrize("loss", [md.losses.SquaredDistance(), md.losses.Distance()], ids=lambda loss: loss.name)
 def test_bound_sentence_names_its_loss(loss):
-    """Squared distances add the variance of a cell to both; distances are told between centres, with their bound."""
+    """Squared distances add the variance of a cell to both; distances are stated between centres, with their bound."""
     problem = replace(CASES["euclidean lattice"](), loss=loss)
     mechanism = md.solve(md.Optimal(problem=problem))
     contents, attrs = page_contents(mechanism), mechanism.attrs

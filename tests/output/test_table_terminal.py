@@ -1,4 +1,4 @@
-"""The verifier on a terminal: what lengths mean, what a file cannot write there, and what is no file to read."""
+"""The verifier on a terminal: the meaning of lengths, control characters in files, and paths that are not files."""
 
 from __future__ import annotations
 

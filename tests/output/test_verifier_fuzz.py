@@ -17,7 +17,7 @@ KINDS = pytest.mark.parametrize("kind", ["csv", "json"])
 NAMES = ("square", "levels", "quarters", "holes", "plane")
 
 
-def ended(name: str, kind: str, numbers: range, folder: Path, capsys: pytest.CaptureFixture[str]) -> set[int]:
+def exit_codes(name: str, kind: str, numbers: range, folder: Path, capsys: pytest.CaptureFixture[str]) -> set[int]:
     """The exit codes over so many changes; every outcome is said in a line that fits it."""
     text = joined_text(md.export(position_mechanism(name), folder / f"{name}.{kind}"))
     path, codes = folder / f"changed.{kind}", set()
@@ -32,7 +32,7 @@ def ended(name: str, kind: str, numbers: range, folder: Path, capsys: pytest.Cap
 
 @KINDS
 def test_every_change_ends_in_an_exit_code_and_a_sentence(kind, tmp_path, capsys):
-    found = [ended(name, kind, range(FEW), tmp_path, capsys) for name in ("levels", "holes")]
+    found = [exit_codes(name, kind, range(FEW), tmp_path, capsys) for name in ("levels", "holes")]
     assert set.union(*found) == {0, 1, 2}
 
 
@@ -40,4 +40,4 @@ def test_every_change_ends_in_an_exit_code_and_a_sentence(kind, tmp_path, capsys
 @KINDS
 @pytest.mark.parametrize("name", NAMES)
 def test_many_more_changes_end_so(name, kind, tmp_path, capsys):
-    assert ended(name, kind, range(FEW, FEW + MANY), tmp_path, capsys) == {0, 1, 2}
+    assert exit_codes(name, kind, range(FEW, FEW + MANY), tmp_path, capsys) == {0, 1, 2}

@@ -1,4 +1,4 @@
-"""Pictures of mechanisms and diagnoses: what is drawn, in which words, and where there is none."""
+"""Pictures of mechanisms and diagnoses: their values and words, and the refusals."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def island() -> DesignProblem:
 
 
 @cache
-def factored() -> xr.Dataset:
+def factored_mechanism() -> xr.Dataset:
     return solve(EikonalWeights(problem=island()), method="factored", options=md.factored.FactoredOptions(rounds=6))
 
 
@@ -78,7 +78,7 @@ def on_lattice(domain: Domain, values: np.ndarray) -> np.ndarray:
     return image
 
 
-def shown(axes: Axes) -> np.ndarray:
+def image_values(axes: Axes) -> np.ndarray:
     (image,) = axes.images
     return np.ma.filled(image.get_array().astype(float), np.nan)
 
@@ -100,10 +100,10 @@ def test_the_picture_of_a_table() -> None:
     off = float(re.search(r"mean distance to the true position is ([\d.]+) cells. Program: optimal.", claim)[1])
     assert 0 <= off / position_loss(mechanism) - 1 <= 1e-3  # four digits, rounded up
     assert lines[-2].startswith("eikonal metric, 16 neighbours, eps = ")
-    assert np.array_equal(shown(level), on_lattice(problem.domain, mechanism["level"].values), equal_nan=True)
-    assert np.array_equal(shown(prior), on_lattice(problem.domain, mechanism["prior"].values), equal_nan=True)
+    assert np.array_equal(image_values(level), on_lattice(problem.domain, mechanism["level"].values), equal_nan=True)
+    assert np.array_equal(image_values(prior), on_lattice(problem.domain, mechanism["prior"].values), equal_nan=True)
     by_cell = [row @ loss for row, loss in zip(probabilities(mechanism).values, problem.loss_matrix, strict=True)]
-    assert np.allclose(shown(losses), on_lattice(problem.domain, np.array(by_cell)), rtol=1e-12, equal_nan=True)
+    assert np.allclose(image_values(losses), on_lattice(problem.domain, np.array(by_cell)), rtol=1e-12, equal_nan=True)
     labels = ["eps (nats per cell)", "probability per cell", "distance (cell)", *["probability per cell"] * 3]
     assert [bar_label(axes) for axes in figure.axes] == labels
     for axes in figure.axes:
@@ -119,7 +119,7 @@ def test_rows_of_high_median_and_low_prior() -> None:
     rows = plot_mechanism(mechanism).axes[3:]
     for axes, u, word in zip(rows, asked, ("high", "median", "low"), strict=True):
         row = probabilities(mechanism).values[u]
-        assert np.array_equal(shown(axes), on_lattice(problem.domain, row), equal_nan=True)
+        assert np.array_equal(image_values(axes), on_lattice(problem.domain, row), equal_nan=True)
         title = axes.get_title(loc="left").splitlines()
         x, y = problem.domain.points[u]
         assert title[0] == f"reports of somebody where the prior is {word}, at {x:g}, {y:g} cell"
@@ -136,28 +136,30 @@ def test_rows_stay_away_from_the_border_and_share_one_scale() -> None:
     rows = plot_mechanism(mechanism).axes[3:]
     marked = [tuple(axes.lines[0].get_xydata()[0]) for axes in rows]
     assert marked == [(6.5, 6.5), (4.5, 4.5), (2.5, 2.5)]
-    top = max(shown(axes).max() for axes in rows)
+    top = max(image_values(axes).max() for axes in rows)
     for axes in rows:
         assert axes.images[0].norm.vmax == pytest.approx(top)
         assert axes.images[0].norm.vmin == pytest.approx(FLOOR * top)
 
 
 def test_the_picture_of_a_factored_mechanism() -> None:
-    problem, mechanism = island(), factored()
+    problem, mechanism = island(), factored_mechanism()
     figure = plot_mechanism(mechanism, [3, 20])
     level, _, excess, *rows = figure.axes
     told = figure.get_suptitle()
     assert told.startswith("island: 5 x 9 cells, 43 of them secrets\nProtects cells, not positions: between two people")
     assert "\neikonal metric, 8 neighbours" in told
-    assert np.array_equal(shown(level), on_lattice(problem.domain, 0.5 * mechanism["level"].values), equal_nan=True)
+    assert np.array_equal(
+        image_values(level), on_lattice(problem.domain, 0.5 * mechanism["level"].values), equal_nan=True
+    )
     found = np.maximum(mechanism["excess"].values, 0)
-    assert np.array_equal(shown(excess), on_lattice(problem.domain, found), equal_nan=True)
+    assert np.array_equal(image_values(excess), on_lattice(problem.domain, found), equal_nan=True)
     assert excess.get_title(loc="left") == f"curvature excess > 0 in {(found > 0).sum()} of 43 cells"
     assert bar_label(excess) == "Laplacian(log eps) - eps² (per cell²)"
     assert len(rows) == 2
     for axes, u in zip(rows, (3, 20), strict=True):
         row = FactoredMechanism(dataset=mechanism).probabilities([u])[0]
-        assert np.array_equal(shown(axes), on_lattice(problem.domain, row), equal_nan=True)
+        assert np.array_equal(image_values(axes), on_lattice(problem.domain, row), equal_nan=True)
         assert axes.get_title(loc="left").startswith(f"reports of somebody in cell {u}, at ")
         assert axes.images[0].get_extent() == pytest.approx([0.1, 4.1, 0.2, 4.7])
 
@@ -175,7 +177,7 @@ def test_the_picture_of_a_diagnosis() -> None:
     figure = plot_diagnosis(found)
     left, right = figure.axes
     assert figure.get_suptitle().replace("\n", " ").endswith(found.attrs["diagnosis"])
-    assert np.array_equal(shown(left), on_lattice(problem.domain, found["level"].values))
+    assert np.array_equal(image_values(left), on_lattice(problem.domain, found["level"].values))
     assert right.get_title(loc="left").splitlines() == [
         f"curvature excess > 0 in {found.attrs['cells_with_excess']} of 225 cells",
         "dashed: 3 rings within a nat of the border",
@@ -285,7 +287,7 @@ def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.Mo
     seen = []
     drawn = {
         "mechanism": table(MASKED),
-        "factored": factored(),
+        "factored": factored_mechanism(),
         "columns": columned("eikonal, 8 neighbours"),
         "sweep": sweep(CASES["discrete"](), [1.0, 2.0]),
         "diagnosis": diagnosis(CASES["eikonal, 8 neighbours"]()),

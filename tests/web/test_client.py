@@ -294,7 +294,8 @@ def test_a_file_keeps_memory_between_processes(folder) -> None:
       console.log(JSON.stringify(await client.reportCell(4)));
     """
     first, again = (run(folder("park"), script) for _ in range(2))
-    assert (first["remembered"], again["remembered"]) == (False, True)
+    assert first["remembered"] is False
+    assert again["remembered"] is True
     assert first["report"] == again["report"]
     kept = folder("park").parent / "memory.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
@@ -316,7 +317,7 @@ console.log(JSON.stringify(found));
 """
 
 
-def opened(folder: Path, files: list[bytes]) -> Any:
+def open_tables(folder: Path, files: list[bytes]) -> Any:
     (folder.parent / "files.json").write_text(json.dumps([base64.b64encode(file).decode() for file in files]))
     return run(folder, OPEN + HOSTILE)
 
@@ -330,12 +331,12 @@ def test_damage_is_refused(folder, name) -> None:
         flipped = bytearray(whole)
         flipped[generator.randrange(len(whole))] ^= 1 << generator.randrange(8)
         files.append(bytes(flipped))
-    told = opened(folder(name), [whole, *files])
+    told = open_tables(folder(name), [whole, *files])
     assert told[0] == "taken"
     assert all(text.startswith("the table ") for text in told[1:])
 
 
-def changed(header: dict[str, Any], **values: Any) -> dict[str, Any]:
+def with_values(header: dict[str, Any], **values: Any) -> dict[str, Any]:
     return {**header, **values}
 
 
@@ -359,24 +360,24 @@ def test_tables_that_are_sealed_and_wrong_are_refused(folder) -> None:
         (put_together(header, body + b"\0"), "another size"),
         (put_together(header, body[:-1]), "another size"),
         (put_together(header, body, packed=b"no zlib"), "another size"),
-        (put_together(changed(header, cells=2**40), body), "no cells"),
-        (put_together(changed(header, cells=2**20, reports=2**20), body), "too large"),
-        (put_together(changed(header, cells=9.5), body), "no cells"),
-        (put_together(changed(header, reports="9"), body), "no reports"),
-        (put_together(changed(header, kind="tables"), body), "neither"),
-        (put_together(changed(header, mechanism="0"), body), "lacks mechanism"),
-        (put_together(changed(header, claim=7), body), "lacks claim"),
-        (put_together(changed(header, charge="1"), body), "no charge"),
-        (put_together(changed(header, charge=-1), body), "no charge"),
-        (put_together(changed(header, digits=[1]), body), "no digits"),
-        (put_together(changed(header, domain=changed(domain, shape=[3, 4e9])), body), "too large a lattice"),
-        (put_together(changed(header, domain=changed(domain, shape=[3, 2])), body), "off its lattice"),
-        (put_together(changed(header, domain=changed(domain, cell=[0, 1])), body), "without a side"),
-        (put_together(changed(header, domain=changed(domain, kind="cube")), body), "unknown kind"),
-        (put_together(changed(header, domain=changed(domain, plane={})), body), "without numbers"),
-        (put_together(changed(header, domain=changed(domain, plane=None)), body), "for other places"),
+        (put_together(with_values(header, cells=2**40), body), "no cells"),
+        (put_together(with_values(header, cells=2**20, reports=2**20), body), "too large"),
+        (put_together(with_values(header, cells=9.5), body), "no cells"),
+        (put_together(with_values(header, reports="9"), body), "no reports"),
+        (put_together(with_values(header, kind="tables"), body), "neither"),
+        (put_together(with_values(header, mechanism="0"), body), "lacks mechanism"),
+        (put_together(with_values(header, claim=7), body), "lacks claim"),
+        (put_together(with_values(header, charge="1"), body), "no charge"),
+        (put_together(with_values(header, charge=-1), body), "no charge"),
+        (put_together(with_values(header, digits=[1]), body), "no digits"),
+        (put_together(with_values(header, domain=with_values(domain, shape=[3, 4e9])), body), "too large a lattice"),
+        (put_together(with_values(header, domain=with_values(domain, shape=[3, 2])), body), "off its lattice"),
+        (put_together(with_values(header, domain=with_values(domain, cell=[0, 1])), body), "without a side"),
+        (put_together(with_values(header, domain=with_values(domain, kind="cube")), body), "unknown kind"),
+        (put_together(with_values(header, domain=with_values(domain, plane={})), body), "without numbers"),
+        (put_together(with_values(header, domain=with_values(domain, plane=None)), body), "for other places"),
     ]
-    told = opened(folder("park"), [file for file, _ in cases])
+    told = open_tables(folder("park"), [file for file, _ in cases])
     assert [(said, text) for (_, said), text in zip(cases, told, strict=True) if said not in text] == []
 
 
@@ -401,7 +402,7 @@ def test_no_header_gets_past_its_reader(folder, name) -> None:
     header, body = taken_apart((folder(name) / "report.bin").read_bytes())
     generator = random.Random(11)
     files = [put_together(mutant(header, generator), body) for _ in range(150)]
-    told = opened(folder(name), files)
+    told = open_tables(folder(name), files)
     assert {text[:10] for text in told} <= {"the table ", "taken"}
     assert sum(text != "taken" for text in told) > 75
 
@@ -424,15 +425,15 @@ def test_factors_that_are_sealed_and_wrong_are_refused(folder) -> None:
         (put_together(header, with_high_byte(3, 4, n)), "without a place"),
         (put_together(header, with_high_byte(4, 4, e)), "ends nowhere"),
         (put_together(header, with_high_byte(5, 4, e)), "ends nowhere"),
-        (put_together(changed(header, cap=1), body), "too long"),
-        (put_together(changed(header, cap=70000), body), "no cap"),
-        (put_together(changed(header, ratio="1"), body), "no ratio"),
-        (put_together(changed(header, ratio="9" * 19), body), "no ratio"),
-        (put_together(changed(header, shift=62), body), "no shift"),
-        (put_together(changed(header, places=2**20), body), "no places"),
-        (put_together(changed(header, reports=n - 1), body), "apart from its cells"),
+        (put_together(with_values(header, cap=1), body), "too long"),
+        (put_together(with_values(header, cap=70000), body), "no cap"),
+        (put_together(with_values(header, ratio="1"), body), "no ratio"),
+        (put_together(with_values(header, ratio="9" * 19), body), "no ratio"),
+        (put_together(with_values(header, shift=62), body), "no shift"),
+        (put_together(with_values(header, places=2**20), body), "no places"),
+        (put_together(with_values(header, reports=n - 1), body), "apart from its cells"),
     ]
-    told = opened(folder("factored"), [file for file, _ in cases])
+    told = open_tables(folder("factored"), [file for file, _ in cases])
     assert [(said, text) for (_, said), text in zip(cases, told, strict=True) if said not in text] == []
 
 
@@ -441,21 +442,21 @@ def test_columns_that_are_sealed_and_wrong_are_refused(folder) -> None:
     c, g = header["columns"], header["generators"]
     first, place, offset = len(body) - 4 * c - 6 * g, len(body) - 6 * g, len(body) - 2 * g
 
-    def raised(at: int, value: int) -> bytes:
+    def with_byte(at: int, value: int) -> bytes:
         return body[:at] + bytes([value]) + body[at + 1 :]
 
     cases = [
         (put_together(header, body), "taken"),
-        (put_together(header, raised(first, 1)), "without generators"),
-        (put_together(header, raised(first + 1, 0)), "without generators"),
-        (put_together(header, raised(first + 4 * c - 1, 0x40)), "without generators"),
-        (put_together(header, raised(place + 4 * g - 1, 0x40)), "not a place"),
-        (put_together(header, raised(offset + 2 * g - 1, 0xFF)), "above the cap"),
-        (put_together(changed(header, generators=c - 1), body), "no generators"),
-        (put_together(changed(header, generators=g - 1), body), "another size"),
-        (put_together(changed(header, columns=2**19 + 1), body), "no columns"),
-        (put_together(changed(header, columns=0), body), "no columns"),
+        (put_together(header, with_byte(first, 1)), "without generators"),
+        (put_together(header, with_byte(first + 1, 0)), "without generators"),
+        (put_together(header, with_byte(first + 4 * c - 1, 0x40)), "without generators"),
+        (put_together(header, with_byte(place + 4 * g - 1, 0x40)), "not a place"),
+        (put_together(header, with_byte(offset + 2 * g - 1, 0xFF)), "above the cap"),
+        (put_together(with_values(header, generators=c - 1), body), "no generators"),
+        (put_together(with_values(header, generators=g - 1), body), "another size"),
+        (put_together(with_values(header, columns=2**19 + 1), body), "no columns"),
+        (put_together(with_values(header, columns=0), body), "no columns"),
         (put_together({name: value for name, value in header.items() if name != "columns"}, body), "another size"),
     ]
-    told = opened(folder("columns"), [file for file, _ in cases])
+    told = open_tables(folder("columns"), [file for file, _ in cases])
     assert [(said, text) for (_, said), text in zip(cases, told, strict=True) if said not in text] == []

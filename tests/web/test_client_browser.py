@@ -44,8 +44,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 @pytest.fixture
-def served(folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where the folder is served from, on the address that the test names."""
+def server_url(folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """The URL of a server of the folder, on the address that the test names."""
     if request.param is None:
         pytest.skip("this machine has no other address than its own loopback")
     handler = functools.partial(Quiet, directory=str(folder))
@@ -70,8 +70,8 @@ def page(browser: Any) -> Iterator[Any]:
     assert errors == []
 
 
-def drawn(page: Any, source: str, stream: Stream, reports: int) -> Any:
-    """What the client of a page draws from the bits of a stream; source, the JavaScript that gives its names."""
+def draw_reports(page: Any, source: str, stream: Stream, reports: int) -> Any:
+    """The reports that a page draws from the bits of a stream; source: JavaScript that returns its client."""
     bits = base64.b64encode(stream.content).decode()
     script = (
         f"async (text) => {{ {DRAWN}; const bits = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));"
@@ -95,7 +95,7 @@ def test_a_classic_script_from_the_disk_draws_what_python_draws(tmp_path, page, 
     expected = drawn_in_python(name, stream, reports, monkeypatch)
     folder = write_client(mechanism(name), tmp_path / "web")
     page.goto(f"file://{folder}/index.html")
-    assert drawn(page, "mechdesignReports", stream, reports) == expected
+    assert draw_reports(page, "mechdesignReports", stream, reports) == expected
     assert page.requested == [f"file://{folder}/{name}" for name in ("index.html", "report.js")]
 
 
@@ -105,17 +105,17 @@ def test_a_classic_script_from_the_disk_draws_what_python_draws(tmp_path, page, 
     indirect=["served"],
     ids=["here", "elsewhere"],
 )
-def test_a_module_over_http_draws_what_python_draws(served, trusted, page, monkeypatch) -> None:
+def test_a_module_over_http_draws_what_python_draws(server_url, trusted, page, monkeypatch) -> None:
     stream = Stream(seed=9, size=8 * 250)
     expected = drawn_in_python("town", stream, 250, monkeypatch)
-    page.goto(f"{served}/index.html")
+    page.goto(f"{server_url}/index.html")
     assert page.evaluate("[isSecureContext, typeof crypto.subtle, 'locks' in navigator]") == [
         trusted,
         "object" if trusted else "undefined",
         trusted,
     ]
-    assert drawn(page, f"await import('{served}/report.mjs')", stream, 250) == expected
-    assert all(url.startswith(served) for url in page.requested)
+    assert draw_reports(page, f"await import('{server_url}/report.mjs')", stream, 250) == expected
+    assert all(url.startswith(server_url) for url in page.requested)
     page.locator("#map").click()
     page.get_by_text("A new draw").wait_for()
 
@@ -199,9 +199,12 @@ def test_browser_stores_the_session(tmp_path, page) -> None:
       return [drawn, await session.account()];
     }"""
     page.goto(f"file://{folder.parent}/day.html")
-    drawn, first = page.evaluate(script, 0)
+    draw_reports, first = page.evaluate(script, 0)
     page.reload()
     _, second = page.evaluate(script, 1)
-    assert (drawn, first["reports"], first["last"], second["last"]) == (True, 1, 0, 1)
+    assert draw_reports is True
+    assert first["reports"] == 1
+    assert first["last"] == 0
+    assert second["last"] == 1
     assert Fraction(second["spent"]) >= Fraction(first["spent"]) > 0
     assert page.evaluate(f"({script})(1).catch((error) => error.code)") == "tick"

@@ -49,7 +49,7 @@ console.log(JSON.stringify({ said, cells, points, remembered: [again[0].remember
 
 
 @cache
-def placed() -> xr.Dataset:
+def position_table() -> xr.Dataset:
     domain = md.Domain.grid((6, 5), cell=1 / 3, unit="m", origin=(-1.0, 0.1), mask=HOLED, plane=PLANE)
     problem = md.DesignProblem(
         domain=domain, metric=md.Euclidean(epsilon=1.2, unit="m"), prior=np.full(28, 1 / 28), loss=md.losses.Distance()
@@ -59,7 +59,7 @@ def placed() -> xr.Dataset:
 
 def positions() -> list[list[float]]:
     """Positions anywhere in the area, on borders of cells and of the map, on centres, and just beside them."""
-    sampler, around = Sampler(placed()), np.random.default_rng(4)
+    sampler, around = Sampler(position_table()), np.random.default_rng(4)
     domain = sampler.certificate.domain
     anywhere = domain.points[around.integers(28, size=60)] + around.uniform(-1 / 6, 1 / 6, (60, 2))
     exact = np.array([[-1.0 + i / 6, 0.1 + j / 6] for i in range(13) for j in range(11)])
@@ -75,8 +75,8 @@ def _inside(sampler: Sampler, at: list[float]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory):
-    folder = write_client(placed(), tmp_path_factory.mktemp("client") / "web")
+def client_answers(tmp_path_factory):
+    folder = write_client(position_table(), tmp_path_factory.mktemp("client") / "web")
     stream = Stream(seed=7, size=24 * (len(positions()) + 3))
     (folder.parent / "bits").write_bytes(stream.content)
     (folder.parent / "positions.json").write_text(json.dumps(positions()))
@@ -84,9 +84,9 @@ def told(tmp_path_factory):
 
 
 @pytest.mark.obligation("position-draws")
-def test_cells_points_and_reports_are_those_of_python(told, monkeypatch):
-    found, stream = told
-    sampler = Sampler(mechanism=placed())
+def test_cells_points_and_reports_are_those_of_python(client_answers, monkeypatch):
+    found, stream = client_answers
+    sampler = Sampler(mechanism=position_table())
     cells, points = zip(*(sampler.place(at=at) for at in positions()), strict=True)
     assert len(cells) > 300
     assert found["cells"] == list(cells)
@@ -97,25 +97,25 @@ def test_cells_points_and_reports_are_those_of_python(told, monkeypatch):
     assert found["said"] == [int(sampler.report(at=at, scan="row")) for at in positions()]
 
 
-def test_memory_and_display(told):
-    found, _ = told
+def test_memory_and_display(client_answers):
+    found, _ = client_answers
     assert found["remembered"] == [False, True, False]
-    assert found["claim"] == placed().attrs["position_claim"]
-    rows = Sampler(placed()).certificate.positions.around[0]
-    table = placed()["mass"].values / 2.0**62
+    assert found["claim"] == position_table().attrs["position_claim"]
+    rows = Sampler(position_table()).certificate.positions.around[0]
+    table = position_table()["mass"].values / 2.0**62
     weights = np.outer([1, 6, 1], [1, 6, 1]).ravel() / 64
     assert found["sum"] == pytest.approx(1.0, rel=LINEAR_ALGEBRA)
     assert found["share"] == pytest.approx(float(weights @ table[rows, 0]), rel=LINEAR_ALGEBRA)
 
 
 def test_the_words_are_about_positions(tmp_path):
-    folder = write_client(placed(), tmp_path / "web")
+    folder = write_client(position_table(), tmp_path / "web")
     words = (folder / "README.md").read_text(encoding="utf-8")
-    promised, _, _ = json.loads(texts_of(placed()).contents)["facts"]["sentence"].partition(" The ")
+    promised, _, _ = json.loads(texts_of(position_table()).contents)["facts"]["sentence"].partition(" The ")
     assert promised.startswith("Protects any two positions: within ")
     assert " in a straight line, one report changes" in promised  # cells are masked: paths inside may be longer
     assert promised in words
-    assert placed().attrs["position_claim"] in words
+    assert position_table().attrs["position_claim"] in words
     assert "The claim is about cells" not in words
 
 
@@ -139,7 +139,7 @@ def test_a_design_by_levels_of_quarters_is_drawn_from(tmp_path):
 
 @pytest.mark.parametrize("altered", ["neighbour", "kind", "text"])
 def test_hostile_tables_are_refused(tmp_path, altered):
-    folder = write_client(placed(), tmp_path / "web")
+    folder = write_client(position_table(), tmp_path / "web")
     header, body = taken_apart((folder / "report.bin").read_bytes())
     if altered == "neighbour":
         start = 4 * 28 + 8 * 28  # after the lattice numbers of the cells and the radii of reports
@@ -179,14 +179,14 @@ console.log(JSON.stringify({ reports, cells, degrees }));
 def test_reports_on_land_are_cells_with_degrees(tmp_path) -> None:
     """Secrets are all cells of a rectangle, reports those on land: what an area with water is designed as."""
     folder = write_client(made_once.position_mechanism("land"), tmp_path / "web")
-    told = run(folder, LANDED)
+    client_answers = run(folder, LANDED)
     land = np.flatnonzero(made_once.LAND.ravel())
-    assert told["cells"] == land.tolist()
+    assert client_answers["cells"] == land.tolist()
     points = made_once.domain_of("land").points
-    for report in told["reports"]:
-        place = told["cells"][report["number"]]
+    for report in client_answers["reports"]:
+        place = client_answers["cells"][report["number"]]
         assert [report["x"], report["y"]] == points[place].tolist()
-        assert {name: report[name] for name in ("longitude", "latitude")} == told["degrees"][report["number"]]
-    assert len({report["number"] for report in told["reports"]}) > 3
+        assert {name: report[name] for name in ("longitude", "latitude")} == client_answers["degrees"][report["number"]]
+    assert len({report["number"] for report in client_answers["reports"]}) > 3
     readme = (folder / "README.md").read_text()
     assert "Protects any two positions: within" in readme

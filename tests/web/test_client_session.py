@@ -155,7 +155,7 @@ def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, w
     (beside / "bits").write_bytes(stream.content)
     (beside / "calls.json").write_text(json.dumps({"calls": calls(), "window": window, "again": -1}))
     told = run(folder(name), OPEN + WALKED)
-    assert [compared(each) for each in told["estimates"]] == [
+    assert [comparable_fields(each) for each in told["estimates"]] == [
         (each.tick, each.place, each.report, each.charge, each.remaining) for each in expected
     ]
     np.testing.assert_allclose(
@@ -172,7 +172,7 @@ def test_two_days_are_those_of_python_on_the_same_bits(folder, tmp_path, name, w
     ]
 
 
-def compared(estimate: dict[str, Any]) -> tuple[Any, ...]:
+def comparable_fields(estimate: dict[str, Any]) -> tuple[Any, ...]:
     charge, remaining = Fraction(estimate["charge"]), Fraction(estimate["remaining"])
     return estimate["tick"], estimate["place"]["number"], estimate["report"], charge, remaining
 
@@ -355,7 +355,7 @@ told(found);
 """
 
 
-def opened(folder: Path, files: list[bytes]) -> Any:
+def open_designs(folder: Path, files: list[bytes]) -> Any:
     (folder.parent / "files.json").write_text(json.dumps([base64.b64encode(file).decode() for file in files]))
     return run(folder, OPEN + HOSTILE)
 
@@ -368,7 +368,7 @@ def test_damage_is_refused(folder) -> None:
         flipped = bytearray(whole)
         flipped[generator.randrange(len(whole))] ^= 1 << generator.randrange(8)
         files.append(bytes(flipped))
-    told = opened(folder("clock"), [whole, *files])
+    told = open_designs(folder("clock"), [whole, *files])
     assert told[0] == "taken"
     assert all(text.startswith("the table ") for text in told[1:])
 
@@ -403,7 +403,7 @@ CHANGES: list[tuple[str, Callable[[dict[str, Any]], object]]] = [
 
 def test_files_that_are_sealed_and_wrong_are_refused(folder) -> None:
     whole = (folder("clock") / "report.bin").read_bytes()
-    told = opened(folder("clock"), [put_together(whole, change) for _, change in CHANGES])
+    told = open_designs(folder("clock"), [put_together(whole, change) for _, change in CHANGES])
     assert [(said, text) for (said, _), text in zip(CHANGES, told, strict=True) if said not in text] == []
 
 
@@ -421,7 +421,7 @@ def test_no_header_gets_past_its_reader(folder, name) -> None:
         else:
             holder[one] = generator.choice(others)
 
-    told = opened(folder(name), [put_together(whole, change) for _ in range(120)])
+    told = open_designs(folder(name), [put_together(whole, change) for _ in range(120)])
     assert {text[:10] for text in told} <= {"the table ", "taken"}, set(told)
     assert sum(text != "taken" for text in told) > 60
 

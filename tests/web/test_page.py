@@ -1,4 +1,4 @@
-"""Pages as texts: sentences, what they carry, what they refuse, the command line."""
+"""Pages as texts: sentences, contents, refusals, the command line."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SENTENCES = {
 
 
 def saying(mechanism):
-    """What the page of a mechanism begins with."""
+    """The first sentences of the page of a mechanism."""
     return json.loads(texts_of(mechanism).contents)["facts"]["sentence"]
 
 

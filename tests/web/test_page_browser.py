@@ -30,7 +30,7 @@ FORGED = """async (texts) => {
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory):
+def page_file(tmp_path_factory):
     """Pages of every kind, each made once: cells, streets, factors, 225 cells, answers, a sweep, a comparison."""
     place = tmp_path_factory.mktemp("pages")
     problem = md.load_problem("euclidean", cells=3)
@@ -59,8 +59,8 @@ PAGES = ["plane", "park", "roads", "line", "225", "income", "factored", "compare
 
 
 @pytest.mark.parametrize("name", few_by_default(PAGES, "factored", "sweep"))
-def test_every_page_proves_itself_and_asks_for_nothing(saved, opened, name):
-    shown = opened(saved(name))
+def test_every_page_proves_itself_and_asks_for_nothing(page_file, opened, name):
+    shown = opened(page_file(name))
     wanted = "partly" if name == "sweep" else "proved"
     assert wanted in shown.page.get_attribute("#proof", "class"), shown.page.inner_text("#proof")
     assert shown.asked_for() == shown.complaints == []
@@ -89,7 +89,7 @@ def test_figures_are_those_of_verify(opened, tmp_path, run_json):
     assert shown.text_content('[data-provenance="sha256sum of the file"]') == verified["sha256"]
 
 
-def damaged(texts: Texts, at: int) -> Texts | None:
+def with_damage(texts: Texts, at: int) -> Texts | None:
     """A page of which one character differs; None where it says the same: gzip has bits that mean nothing."""
     other = replace(
         texts, packed=texts.packed[:at] + ("B" if texts.packed[at] == "A" else "A") + texts.packed[at + 1 :]
@@ -106,7 +106,7 @@ def forgeries(many):
     texts, rng = honest("plane"), random.Random(8)
     mass = mechanism_of("plane")["mass"].values
     places = iter(rng.sample(range(len(texts.packed)), len(texts.packed)))
-    yield from islice((other for at in places if (other := damaged(texts, at)) is not None), 5 * many)
+    yield from islice((other for at in places if (other := with_damage(texts, at)) is not None), 5 * many)
     for _ in range(3 * many):
         changed = mass.copy()
         changed.flat[rng.randrange(mass.size)] += np.uint64(10 ** rng.randrange(17))
@@ -124,8 +124,8 @@ def forgeries(many):
 
 @pytest.mark.parametrize("many", [1, pytest.param(5, marks=pytest.mark.exhaustive)])
 @pytest.mark.obligation("page-proof")
-def test_every_forgery_is_refused(saved, opened, many):
-    page = opened(saved("plane")).page
+def test_every_forgery_is_refused(page_file, opened, many):
+    page = opened(page_file("plane")).page
     made_up = list(forgeries(many))
     assert len(made_up) == 9 * many + 5
     for number, texts in enumerate(made_up):
@@ -151,11 +151,11 @@ def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, opened):
 
 
 @pytest.mark.exhaustive
-def test_without_workers_the_page_proves_in_its_own_thread(saved, browser):
+def test_without_workers_the_page_proves_in_its_own_thread(page_file, browser):
     context = browser.new_context(offline=True)
     context.add_init_script("window.Worker = undefined")
     page = context.new_page()
-    page.goto(saved("plane").as_uri())
+    page.goto(page_file("plane").as_uri())
     page.wait_for_selector(".badge:not(.waiting)")
     found = page.evaluate("typeof Worker"), page.get_attribute("#proof", "class")
     context.close()
@@ -172,8 +172,8 @@ def test_hostile_names_stay_texts(tmp_path, opened):
     assert shown.complaints == []
 
 
-def test_clicks_keys_and_draws(saved, opened):
-    page = opened(saved("plane")).page
+def test_clicks_keys_and_draws(page_file, opened):
+    page = opened(page_file("plane")).page
     box = page.locator("#map").bounding_box()
     title = page.inner_text("#place-title")
     side = box["height"] / 3  # of a cell; the map keeps to the left of a wide canvas
@@ -206,10 +206,10 @@ def test_worst_report_and_disc_are_drawn_after_proof(tmp_path, opened):
 
 
 @pytest.mark.exhaustive
-def test_a_click_is_a_position_that_reports_are_drawn_for(saved, opened):
+def test_a_click_is_a_position_that_reports_are_drawn_for(page_file, opened):
     """Row, belief and 2,000 draws of a point of a cell: those of the spline, by exact weights and by `Sampler`."""
     mechanism, (cell, point) = mechanism_of("any position"), (2, (9000, -20000))
-    shown = opened(saved("any position"))
+    shown = opened(page_file("any position"))
     page = shown.page
     box = page.locator("#map").bounding_box()
     side = box["height"] / 3
@@ -265,9 +265,9 @@ def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
 
 
 @pytest.mark.exhaustive
-def test_draws_follow_the_masses(saved, opened):
+def test_draws_follow_the_masses(page_file, opened):
     """2,000 draws from the browser's random source: every report within six standard deviations."""
-    page = opened(saved("plane")).page
+    page = opened(page_file("plane")).page
     counts = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
       const model = new Model(await openPage(packed));
@@ -281,8 +281,8 @@ def test_draws_follow_the_masses(saved, opened):
 
 
 @pytest.mark.parametrize("name", few_by_default(["plane", "factored", "factored, columns"], "factored"))
-def test_rows_beliefs_and_distances_are_those_of_python(saved, opened, name):
-    page, mechanism = opened(saved(name)).page, mechanism_of(name)
+def test_rows_beliefs_and_distances_are_those_of_python(page_file, opened, name):
+    page, mechanism = opened(page_file(name)).page, mechanism_of(name)
     found = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
       const model = new Model(await openPage(packed));
@@ -297,9 +297,9 @@ def test_rows_beliefs_and_distances_are_those_of_python(saved, opened, name):
         assert values == pytest.approx(right, rel=1e-12, abs=1e-300)  # sums of a few products
 
 
-def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(saved, opened):
+def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(page_file, opened):
     """Clicks in either view, keys, a report, the row that is shown, and the proof around another place."""
-    shown = opened(saved("region"))
+    shown = opened(page_file("region"))
     page = shown.page
     first = page.inner_text("#place-title")
     box = page.locator("#map").bounding_box()
@@ -334,8 +334,8 @@ def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(saved, opened):
 
 
 @pytest.mark.exhaustive
-def test_the_slider_of_odds_tells_its_reach(saved, opened):
-    page = opened(saved("park")).page
+def test_the_slider_of_odds_tells_its_reach(page_file, opened):
+    page = opened(page_file("park")).page
     page.evaluate("""() => {
       const factor = document.getElementById("factor");
       factor.value = factor.max;
@@ -344,16 +344,16 @@ def test_the_slider_of_odds_tells_its_reach(saved, opened):
     assert "8 other cells by no more" in page.inner_text("#reach")
 
 
-def test_a_sweep_is_a_picture_and_a_table(saved, opened):
-    page = opened(saved("sweep")).page
+def test_a_sweep_is_a_picture_and_a_table(page_file, opened):
+    page = opened(page_file("sweep")).page
     assert page.locator("table tbody tr").count() == 3
     assert "not private at that scale" in page.inner_text("section")
     assert page.evaluate("document.querySelector('img.picture').naturalWidth") > 600
 
 
 @pytest.mark.exhaustive
-def test_a_comparison_marks_broken_claims(saved, opened):
-    page = opened(saved("compare")).page
+def test_a_comparison_marks_broken_claims(page_file, opened):
+    page = opened(page_file("compare")).page
     kept, broken = page.locator("#compared tbody tr").all_inner_texts()
     assert "as claimed" in kept
     assert "breaks its claim" in broken
@@ -376,8 +376,8 @@ def test_a_comparison_marks_broken_claims(saved, opened):
         ),
     ],
 )
-def test_pages_fit_phones_and_are_accessible(saved, opened, name, width, scheme):
-    page = opened(saved(name), viewport={"width": width, "height": 844}, color_scheme=scheme).page
+def test_pages_fit_phones_and_are_accessible(page_file, opened, name, width, scheme):
+    page = opened(page_file(name), viewport={"width": width, "height": 844}, color_scheme=scheme).page
     check_layout(page, width, scheme)
 
 
@@ -388,12 +388,12 @@ STILL = """
 
 
 @pytest.mark.exhaustive
-def test_print_has_map_colours_and_proof(saved, browser):
+def test_print_has_map_colours_and_proof(page_file, browser):
     """Paper is narrower than the screen, and the height must follow; a proof that runs is made before printing."""
     context = browser.new_context(offline=True, viewport={"width": 1280, "height": 844}, color_scheme="dark")
     context.add_init_script(STILL)
     page = context.new_page()
-    page.goto(saved("225").as_uri())
+    page.goto(page_file("225").as_uri())
     page.wait_for_selector("#tabs button")
     assert page.inner_text("#verdict") == "Proving"
     assert page.inner_text("#saying") == "reading the numbers"
@@ -403,7 +403,8 @@ def test_print_has_map_colours_and_proof(saved, browser):
     drawn = page.evaluate("(({ width, height }) => width / height)(document.getElementById('map'))")
     assert box["width"] / box["height"] == pytest.approx(drawn, rel=0.01)
     colours = page.evaluate("getComputedStyle(document.querySelector('.ramp')).printColorAdjust")
-    assert (colours, page.is_hidden("#progress")) == ("exact", True)
+    assert colours == "exact"
+    assert page.is_hidden("#progress") is True
     page.emulate_media(media="screen")
     assert page.pdf(format="A4").startswith(b"%PDF")
     assert page.get_attribute("#proof", "class") == "badge proved"
@@ -412,10 +413,10 @@ def test_print_has_map_colours_and_proof(saved, browser):
     context.close()
 
 
-def test_without_scripts_a_table_is_there(saved, browser):
+def test_without_scripts_a_table_is_there(page_file, browser):
     context = browser.new_context(offline=True, java_script_enabled=False)
     page = context.new_page()
-    page.goto(saved("plane").as_uri())
+    page.goto(page_file("plane").as_uri())
     assert page.locator("noscript table tbody tr").count() == 9 or page.locator("table tbody tr").count() == 9
     assert "Nothing was proved" in page.inner_text("body")
     assert page.inner_text("#sentence").startswith("Protects cells, not positions")

@@ -112,7 +112,7 @@ def test_parts_are_those_of_python(tmp_path):
         assert int(p) * b == a * int(q)
 
 
-def moved(name: str, secret: int, report: int, amount: int) -> np.ndarray:
+def move_mass(name: str, secret: int, report: int, amount: int) -> np.ndarray:
     """Masses with `amount` moved to `report` from the next one: the row sums as before."""
     mass = exportable(name)["mass"].values.copy()
     mass[secret, report] += np.uint64(amount)
@@ -154,7 +154,7 @@ def claims(name: str) -> list[tuple[str, dict]]:
     return others
 
 
-def worded(name: str) -> Texts:
+def sentence_as_unit(name: str) -> Texts:
     """The page with a unit that is a sentence."""
     unit, arrays = "km. Nobody is found", json.loads(honest(name).contents)["arrays"]
     told = forged_metric(name, "domain", unit=unit)
@@ -173,9 +173,9 @@ FORGED = {
         lambda: forge_page("all pairs", mass=one_off("all pairs", 7)),
         "secret 7: the masses",
     ),
-    "mass moved": (lambda: forge_page("line", mass=moved("line", 1, 1, 2**50)), "P("),
-    "mass moved, plane": (lambda: forge_page("plane", mass=moved("plane", 4, 4, 2**55)), "P("),
-    "mass moved, discrete": (lambda: forge_page("discrete", mass=moved("discrete", 1, 1, 2**52)), "P("),
+    "mass moved": (lambda: forge_page("line", mass=move_mass("line", 1, 1, 2**50)), "P("),
+    "mass moved, plane": (lambda: forge_page("plane", mass=move_mass("plane", 4, 4, 2**55)), "P("),
+    "mass moved, discrete": (lambda: forge_page("discrete", mass=move_mass("discrete", 1, 1, 2**52)), "P("),
     "an edge is shorter": (lambda: forge_page("line", edge_length=lengths("line", 0, 0.5)), "P("),
     "an edge is longer": (lambda: forge_page("all pairs", edge_length=lengths("all pairs", 3, 1.5)), "the edge from"),
     "edges elsewhere": (
@@ -207,7 +207,7 @@ FORGED = {
     "violations": (lambda: honest("line").changed(said={"verification/violations": 1}), "violations"),
     "the worst": (lambda: honest("line").changed(said={"verification/worst/secret": 9}), "worst"),
     "a loss at positions": (lambda: honest("plane").changed(said={"position_loss": 0.01}), "position_loss"),
-    "words for a unit": (lambda: worded("holes"), "not a plain name"),
+    "words for a unit": (lambda: sentence_as_unit("holes"), "not a plain name"),
     "no loss at positions": (lambda: honest("plane").changed(said={"position_loss": None}), "position_loss"),
     "weight": (lambda: factors("weight", 5, 1), "the row sums to"),
     "units": (lambda: factors("edge_units", 9, 1), "the row sums to"),
@@ -224,7 +224,7 @@ FORGED = {
 }  # fmt: skip
 
 
-def meant(name: str, figure: str, share: float) -> Texts:
+def scaled_protection(name: str, figure: str, share: float) -> Texts:
     """The page whose sentence of protection has a figure times `share`."""
     value = share * json.loads(honest(name).contents)["protection"][figure]
     return honest(name).changed(said={f"protection/{figure}": value})
@@ -232,18 +232,18 @@ def meant(name: str, figure: str, share: float) -> Texts:
 
 SIDES = "euclidean, points"
 SAID = {
-    "a lower factor of cells": (lambda: meant("park", "factor", 0.999), "states factor"),
-    "a factor that none has": (lambda: meant("park", "factor", 1.01), "but the largest is"),
-    "a lower factor of points": (lambda: meant(SIDES, "factor", 0.999), "states factor"),
-    "a larger radius of points": (lambda: meant(SIDES, "within", 3), "states factor"),
-    "a lower factor of streets": (lambda: meant("roads", "factor", 0.999), "states factor"),
-    "a larger radius of streets": (lambda: meant("roads", "within", 1.1), "states factor"),
-    "a lower factor of neighbours": (lambda: meant("graph", "factor", 0.999), "states factor"),
-    "a lower factor of factors": (lambda: meant("factored", "factor", 0.999), "states factor"),
-    "a lower factor of columns": (lambda: meant(COLUMNS, "factor", 0.999), "states factor"),
-    "a lower factor of positions": (lambda: meant("any position", "factor", 0.9999), "states factor"),
-    "a larger radius of positions": (lambda: meant("any position", "within", 1.001), "states factor"),
-    "a lower factor along paths": (lambda: meant("any position", "path", 0.9999), "states path"),
+    "a lower factor of cells": (lambda: scaled_protection("park", "factor", 0.999), "states factor"),
+    "a factor that none has": (lambda: scaled_protection("park", "factor", 1.01), "but the largest is"),
+    "a lower factor of points": (lambda: scaled_protection(SIDES, "factor", 0.999), "states factor"),
+    "a larger radius of points": (lambda: scaled_protection(SIDES, "within", 3), "states factor"),
+    "a lower factor of streets": (lambda: scaled_protection("roads", "factor", 0.999), "states factor"),
+    "a larger radius of streets": (lambda: scaled_protection("roads", "within", 1.1), "states factor"),
+    "a lower factor of neighbours": (lambda: scaled_protection("graph", "factor", 0.999), "states factor"),
+    "a lower factor of factors": (lambda: scaled_protection("factored", "factor", 0.999), "states factor"),
+    "a lower factor of columns": (lambda: scaled_protection(COLUMNS, "factor", 0.999), "states factor"),
+    "a lower factor of positions": (lambda: scaled_protection("any position", "factor", 0.9999), "states factor"),
+    "a larger radius of positions": (lambda: scaled_protection("any position", "within", 1.001), "states factor"),
+    "a lower factor along paths": (lambda: scaled_protection("any position", "path", 0.9999), "states path"),
     "no word of paths": (
         lambda: honest("any position").changed(said={"protection/path": None}), "along paths"
     ),
@@ -429,7 +429,7 @@ def factors(name: str, place: int, amount: float, kind: str = "factored") -> Tex
 
 
 @pytest.fixture(scope="module")
-def refused(tmp_path_factory):
+def outcomes_of_forgeries(tmp_path_factory):
     made_up = {name: maker() for name, (maker, _) in FORGED.items()}
     found = proved_in_node(tmp_path_factory.mktemp("forged"), list(made_up.values()))
     return dict(zip(made_up, found, strict=True))
@@ -437,8 +437,8 @@ def refused(tmp_path_factory):
 
 @pytest.mark.parametrize("name", FORGED)
 @pytest.mark.obligation("page-proof")
-def test_forgeries_are_found(refused, name):
-    said = [fault["text"] for fault in refused[name]["faults"]]
+def test_forgeries_are_found(outcomes_of_forgeries, name):
+    said = [fault["text"] for fault in outcomes_of_forgeries[name]["faults"]]
     assert any(text.startswith(FORGED[name][1]) or FORGED[name][1] in text for text in said), said
 
 
@@ -464,10 +464,12 @@ def test_claims_are_refused_as_the_other_verifier_refuses_them(tmp_path, name):
     assert [bool(outcome["faults"]) for outcome in found] == wanted
 
 
-def test_a_place_is_named(refused):
-    (fault,) = [f for f in refused["a mass is one off"]["faults"] if "sum" in f["text"] and "masses" in f["text"]]
+def test_a_place_is_named(outcomes_of_forgeries):
+    (fault,) = [
+        f for f in outcomes_of_forgeries["a mass is one off"]["faults"] if "sum" in f["text"] and "masses" in f["text"]
+    ]
     assert fault["secret"] == 2
-    broken = next(f for f in refused["mass moved"]["faults"] if f["text"].startswith("P("))
+    broken = next(f for f in outcomes_of_forgeries["mass moved"]["faults"] if f["text"].startswith("P("))
     assert {broken["secret"], broken["other"]} <= {0, 1, 2}
 
 
@@ -513,7 +515,7 @@ def test_margins_of_doubles_find_what_whole_numbers_find(tmp_path):
     """With the threshold at 0 every edge goes through the test in doubles first; the verdicts are the same."""
     text = proof_script().replace("const MOST_COMPARED = 2e7;", "const MOST_COMPARED = 0;")
     assert "const MOST_COMPARED = 0;" in text
-    mass = moved("line", 2, 1, 2**20)  # twice what the margin of a repair leaves
+    mass = move_mass("line", 2, 1, 2**20)  # twice what the margin of a repair leaves
     given = [honest("all pairs"), honest("nothing"), forge_page("line", mass=mass)]
     (tmp_path / "texts.json").write_text(json.dumps([vars(texts) for texts in given]))
     pairs, nothing, broken = in_node(tmp_path, text + RUN)
@@ -556,9 +558,11 @@ def test_one_unit_too_many_in_a_disc_is_found(tmp_path, centres, where):
     page, broken = texts_of(seal_masses(mass, centres)), one_more(mass, place, report, other)
     before, after = (part.astype("<u8").tobytes() for part in (mass, broken))
     assert page.arrays.count(before) == 1
-    kept, refused = proved_in_node(tmp_path, [page, Texts.of(page.contents, page.arrays.replace(before, after))])
+    kept, outcomes_of_forgeries = proved_in_node(
+        tmp_path, [page, Texts.of(page.contents, page.arrays.replace(before, after))]
+    )
     assert kept["faults"] == []
-    assert [fault["report"] for fault in refused["faults"]] == [report]
+    assert [fault["report"] for fault in outcomes_of_forgeries["faults"]] == [report]
     worst = kept["figures"]["disc"]
     assert worst["share"] == pytest.approx(3 / 5, rel=LINEAR_ALGEBRA)  # the table keeps the limit by less than a unit
     assert sum(worst["posterior"][u] for u in worst["disc"]) == pytest.approx(worst["share"], rel=LINEAR_ALGEBRA)

@@ -83,8 +83,8 @@ console.log(JSON.stringify(found));
 
 
 @pytest.fixture
-def opened(tmp_path: Path) -> Callable[..., Any]:
-    """What a script says of the client of a map."""
+def ask_client(tmp_path: Path) -> Callable[..., Any]:
+    """The output of a script that uses the client of a map."""
 
     def of(name: str, script: str, *words: str) -> Any:
         return run(modules(tmp_path / "web", content(name)), OPEN + script, *words)
@@ -101,21 +101,21 @@ def opened(tmp_path: Path) -> Callable[..., Any]:
         pytest.param("wide", [0, 5, 84, 90, 167], 10_000, marks=pytest.mark.exhaustive),
     ],
 )
-def test_true_random_bits_give_the_probabilities(opened, name, secrets, draws) -> None:
-    told = opened(name, COUNTED, json.dumps(secrets), str(draws))
+def test_true_random_bits_give_the_probabilities(ask_client, name, secrets, draws) -> None:
+    told = ask_client(name, COUNTED, json.dumps(secrets), str(draws))
     for secret in secrets:
         counts, found = told[str(secret)]
         check_counts(name, secret, counts)
         np.testing.assert_allclose(found, chances(name, secret), rtol=1e-12)  # sums of doubles in another order
 
 
-def test_positions_are_those_of_python(opened, tmp_path) -> None:
+def test_positions_are_those_of_python(ask_client, tmp_path) -> None:
     domain = region("wide").domain
     low, high = domain.points.min(axis=0), domain.points.max(axis=0)
     asked = np.random.default_rng(1).uniform(2 * low - high, 2 * high - low, (200, 2))
     asked = np.vstack([asked, domain.points[::7], domain.points[::11] + 0.25])  # centres, and borders of the first axis
     (tmp_path / "asked.json").write_text(json.dumps(asked.tolist()))
-    told = opened("wide", LOCATED)
+    told = ask_client("wide", LOCATED)
     inside = [at for at, position in enumerate(asked) if told["at"][at] >= 0]
     assert 50 < len(inside) < len(asked) - 50
     index = np.floor((asked[inside] - domain.origin) / domain.cell).astype(int)  # the higher cell on a border
@@ -133,8 +133,8 @@ def test_positions_are_those_of_python(opened, tmp_path) -> None:
 
 
 @pytest.mark.obligation("answer-times")
-def test_answers_come_at_fixed_times(opened) -> None:
-    found = opened("even", TIMED)
+def test_answers_come_at_fixed_times(ask_client) -> None:
+    found = ask_client("even", TIMED)
     assert found["first"] == [100]
     assert found["remembered"] == [100, 100]
     assert found["late"] == [200]  # what the clock says in between counts too
@@ -147,7 +147,7 @@ def test_answers_come_at_fixed_times(opened) -> None:
     assert found["options"] == ["option"] * 5
 
 
-def changed(content_of: bytes, **header: object) -> bytes:
+def with_header(content_of: bytes, **header: object) -> bytes:
     told, body = taken_apart(content_of)
     return put_together({**told, **header}, body)
 
@@ -174,7 +174,7 @@ def hostile() -> dict[str, tuple[bytes, str]]:
     nan = json.dumps({**told, "cell": [float("nan"), 1.0]}).encode()
     return {
         **{
-            f"{name} {value}": (changed(good, **{name: value}), f"the map's {name} must be")
+            f"{name} {value}": (with_header(good, **{name: value}), f"the map's {name} must be")
             for name, value in field.items()
         },
         "cut short": (good[:-1], "cut short"),
@@ -182,25 +182,25 @@ def hostile() -> dict[str, tuple[bytes, str]]:
         "half": (good[: len(good) // 2], "header"),
         "a changed byte": (bytes(flipped), "altered"),
         "another version": (put_together(told, body, version=2), "version"),
-        "more cells": (changed(good, cells=[10, 7]), "another size"),
-        "fewer cells": (changed(good, cells=[9, 6]), "another size"),
-        "too many places": (changed(good, cells=[5000, 5000]), "2^24"),
+        "more cells": (with_header(good, cells=[10, 7]), "another size"),
+        "fewer cells": (with_header(good, cells=[9, 6]), "another size"),
+        "too many places": (with_header(good, cells=[5000, 5000]), "2^24"),
         "a short body": (put_together(told, body[:-1]), "another size"),
         "a long body": (put_together(told, body + b"\0"), "another size"),
-        "a body that is no zlib": (put_together(told, body, packed=b"12345678"), "another size"),
+        "a body that is not zlib": (put_together(told, body, packed=b"12345678"), "another size"),
         "a level of 0": (put_together(told, bytes(2 * size) + body[2 * size :]), "level"),
         "a potential in the margin": (with_body(good, 2 * size, 1), "margin"),
         "not a number": (put_together(nan, body), "JSON"),
         "no object": (put_together([told], body), "no header"),
-        "a key more": (changed(good, more=1), "more"),
+        "a key more": (with_header(good, more=1), "more"),
         "a key less": (put_together(less, body), "grain"),
-        "no map": (changed(good, kind="factors"), "no header"),
-        "a plane without decimals": (changed(good, plane={**told["plane"], "decimals": -1}), "decimals"),
-        "a plane nowhere": (changed(good, plane={**told["plane"], "latitude": 86}), "nowhere"),
+        "no map": (with_header(good, kind="factors"), "no header"),
+        "a plane without decimals": (with_header(good, plane={**told["plane"], "decimals": -1}), "decimals"),
+        "a plane nowhere": (with_header(good, plane={**told["plane"], "latitude": 86}), "nowhere"),
     }
 
 
-def test_hostile_maps_are_refused_by_name(opened, tmp_path) -> None:
+def test_hostile_maps_are_refused_by_name(ask_client, tmp_path) -> None:
     maps = hostile()
     texts = [base64.b64encode(given).decode() for given, _ in maps.values()]
     (tmp_path / "maps.json").write_text(json.dumps(texts))
@@ -215,7 +215,7 @@ def test_hostile_maps_are_refused_by_name(opened, tmp_path) -> None:
       }
       console.log(JSON.stringify(found));
     """
-    *found, good = opened("knights", script)
+    *found, good = ask_client("knights", script)
     assert good[0] == "taken"
     for (name, (_, word)), (code, message) in zip(maps.items(), found, strict=True):
         assert code == "table", f"{name}: {message}"

@@ -44,7 +44,7 @@ const maps = JSON.parse(require("node:fs").readFileSync("maps.json", "utf8"));
 
 @pytest.fixture(scope="module")
 def sums(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What the proof finds of every map."""
+    """The outcome of the proof of every map."""
     folder = tmp_path_factory.mktemp("node")
     texts = {name: base64.b64encode(content(name)).decode() for name in [*MAPS, "certified"]}
     (folder / "maps.json").write_text(json.dumps(texts))
