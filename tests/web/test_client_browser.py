@@ -100,9 +100,9 @@ def test_a_classic_script_from_the_disk_draws_what_python_draws(tmp_path, page, 
 
 
 @pytest.mark.parametrize(
-    ("served", "trusted"),
+    ("server_url", "trusted"),
     [("127.0.0.1", True), pytest.param(ELSEWHERE, False, marks=pytest.mark.exhaustive)],
-    indirect=["served"],
+    indirect=["server_url"],
     ids=["here", "elsewhere"],
 )
 def test_a_module_over_http_draws_what_python_draws(server_url, trusted, page, monkeypatch) -> None:
