@@ -258,7 +258,8 @@ def _places(fields: list[Vector], frame: Any, columns: list[str], form: tuple[Na
     else:
         _refuse_degrees(domain, points, columns)
     place = places_of(domain, points)
-    refuse_line(place[key] < 0, frame, columns, "reports", "lies outside all cells of the mechanism")
+    nouns = "places" if domain.cell is None else "cells"
+    refuse_line(place[key] < 0, frame, columns, "reports", f"lies outside all {nouns} of the mechanism")
     return place[key]
 
 

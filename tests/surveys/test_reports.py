@@ -66,7 +66,7 @@ def test_degrees_find_cells_at_printed_digits(tmp_path):
 
 def test_points_take_what_is_near_and_refuse_what_is_not(tmp_path):
     assert count_text(tmp_path, "x,y\n0.4,0\n1,0.3\n0,3.6\n", {ONE: POINTS}) == {ONE: [1, 1, 1]}
-    with pytest.raises(InputError, match="outside all cells") as caught:
+    with pytest.raises(InputError, match="outside all places") as caught:
         count_text(tmp_path, "x,y\n0,0\n0,2\n", {ONE: POINTS})
     assert caught.value.value == "0 2 in line 3"
 
