@@ -83,10 +83,13 @@ class DesignConstants:
     most_bounded: int = 50_000  # secrets up to which it is: more take over half an hour
     frameless_step: float = 0.7  # nats of a step at the border from which constant levels have no negative weights
     timed_rows: int = 128  # rows whose seconds estimate those of a pass
-    certificate_passes: float = 3.0  # exact passes that a certificate takes, measured, tries of single edges included
+    # Exact passes that a certificate takes, a guess: one or two factors of the step, and the tries of single edges.
+    certificate_passes: float = 3.0
     bound_share: float = 0.9  # of the time limit, at which a bound is given up: running blocks and the file need time
     least_seconds: float = 2.0  # that rounds get in any case
-    bytes_per_place: int = 400  # of a design at its peak, measured
+    bytes_per_place: int = (
+        400  # of a design at its peak, an estimate: too low a one risks memory, too high refuses maps
+    )
     bytes_per_edge: int = 200
 
 

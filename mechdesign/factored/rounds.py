@@ -38,8 +38,8 @@ _CHUNK = 64  # places whose masses are summed in single precision; a constant of
 class RoundConstants:
     """Constants of the rounds; nothing that is proved depends on them."""
 
-    # Ranges, in nats: at a range of r, reports beyond it have e^-r of the mass of the cell itself. Measured on
-    # Philadelphia; at 28 a map of 1000 x 1000 cells would lose 0.9 % of its squared distance.
+    # Ranges, in nats: at a range of r, reports beyond it have e^-r of the mass of the cell itself. At 28 a million of
+    # them, up to 1000 cells away, may add about a percent to a squared distance, so that factored maps take 32.
     usual_range: float = 28.0
     widest_range: float = 32.0  # for maps of any size
     moving_range: float = 10.0  # in rounds that move weights: an error of 5e-4 of a row sum

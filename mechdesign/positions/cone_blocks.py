@@ -39,7 +39,7 @@ class ConeBlockConstants:
     cones_at_once: int = 1 << 18  # whose vectors stay near the processor
     numbers_per_cone: int = 30  # of a block in memory: vectors of a step, and temporaries
     most_operations: float = 1e12  # of a step: about an hour for all of them
-    reading: float = 1e4  # multiplications in the time to read the vectors of a cone and block, measured
+    reading: float = 1e4  # multiplications in the time to read the vectors of a cone and block, a guess
     ridge: float = 1e-15  # of the diagonal of a block, added to it, against rounding
 
 

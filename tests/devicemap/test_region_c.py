@@ -153,10 +153,10 @@ def test_invalid_maps_are_refused_by_name(compile_program, tmp_path, sanitized) 
         assert (code == 0) is (word == "good")
     needed = results[len(maps) - 1][2]
     assert needed == arena_bytes(region(NAME)) >= 10 * PLACES
-    small, crooked, none, opened, beyond, far, failed, kept, drawn, report, *words = results[len(maps) :]
+    small, crooked, none, opened, beyond, far, failed, unwritten, drawn, report, *words = results[len(maps) :]
     assert small == crooked == none != 0 == opened == drawn
     assert beyond == far != 0 != failed
-    assert (kept, report) == (3, 62)  # of zeros the secret itself; nothing is written where nothing is drawn
+    assert (unwritten, report) == (3, 62)  # zeros draw the secret itself; a failed draw writes no report
     assert all("unknown error code" in word for word in words)
 
 

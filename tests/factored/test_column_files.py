@@ -100,7 +100,8 @@ def test_files_round_trip_and_verify(tmp_path) -> None:
     save(column_mechanism(CASE), tmp_path / "f.nc")
     assert load(tmp_path / "f.nc").identical(column_mechanism(CASE))
     checked = md.verify(tmp_path / "f.nc")
-    assert (checked.certified, checked.edge_source) == (True, "geometry")
+    assert checked.certified
+    assert checked.edge_source == "geometry"
     for name in ("first_generator", "generator_place", "generator_offset", "weight", "target"):
         with pytest.raises(VerificationError, match=r"must be there|is missing"):
             md.verify(rewritten(column_mechanism(CASE).drop_vars(name)))
@@ -113,10 +114,10 @@ def test_files_round_trip_and_verify(tmp_path) -> None:
 def test_worst_edge_has_largest_ratio_of_columns() -> None:
     mechanism, worst = rows_of(CASE), md.verify(column_mechanism(CASE)).worst
     assert worst is not None
-    near, far = mechanism.probabilities([worst["secret"], worst["other"]])
+    row, other_row = mechanism.probabilities([worst["secret"], worst["other"]])
     edges = mechanism.mechanism_file.edges
     length = {frozenset(pair): d for *pair, d in zip(edges.tail, edges.head, edges.length, strict=True)}
-    spent = np.log(near / far)[worst["report"]] / length[frozenset((worst["secret"], worst["other"]))]
+    spent = np.log(row / other_row)[worst["report"]] / length[frozenset((worst["secret"], worst["other"]))]
     assert 0.5 < spent <= column_mechanism(CASE).attrs["ratio"] <= 1
 
 
@@ -127,8 +128,8 @@ def test_samples_follow_exact_row() -> None:
         drawn_reports = np.bincount(mechanism.sample(secret, DRAWS, rng=7)[0], minlength=16)
         common = row * DRAWS >= 5
         group = np.where(common, np.arange(16), common.argmax())
-        seen, expected = np.bincount(group, drawn_reports, 16), np.bincount(group, row, 16) * DRAWS
-        assert chisquare(seen[common], expected[common]).pvalue > UNLIKELY
+        counts, expected = np.bincount(group, drawn_reports, 16), np.bincount(group, row, 16) * DRAWS
+        assert chisquare(counts[common], expected[common]).pvalue > UNLIKELY
 
 
 def test_draws_invert_exact_cumulative_masses() -> None:
@@ -186,7 +187,7 @@ def test_adversary_errs_as_on_table(loss: str) -> None:
     """Under the file's prior and one that knows the secret but for two: some reports cannot occur then."""
     table = rows_of(CASE).table()
     for prior in (None, np.repeat([0.5, 0.0], [2, 14])):
-        one, other = (md.utility.adversary_error(given, loss, prior=prior) for given in (column_mechanism(CASE), table))
+        one, other = (md.utility.adversary_error(file, loss, prior=prior) for file in (column_mechanism(CASE), table))
         assert one.value == pytest.approx(other.value, rel=1e-6)
         assert one.lower_bound <= one.value
 

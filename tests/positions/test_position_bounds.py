@@ -27,14 +27,14 @@ from mechdesign.positions.symmetry import edge_orbits, position_orbits, row_mult
 from mechdesign.solvers.cone.pricing import sum_down
 
 NOISE = 1e-10  # relative: largest cost of rounding down to a bound of ordinary multipliers
-HALF_OPEN = 1e-7  # relative: nearer than this costs and levels are taken for one
+HALF_OPEN = 1e-7  # relative: nearer than this costs and levels are products for one
 
 
 def problem_of(side: int = 3, prior: np.ndarray | None = None) -> DesignProblem:
     domain = Domain.grid((side, side), cell=1.0, unit="cell")
-    given = priors.uniform(domain) if prior is None else prior / prior.sum()
+    chosen_prior = priors.uniform(domain) if prior is None else prior / prior.sum()
     metric = Euclidean(epsilon=0.5, unit="cell")
-    return DesignProblem(domain=domain, metric=metric, prior=given, loss=LOSSES["squared"])
+    return DesignProblem(domain=domain, metric=metric, prior=chosen_prior, loss=LOSSES["squared"])
 
 
 def exact_taken(program: Positions, slack: np.ndarray) -> list[list[Fraction]]:
@@ -55,12 +55,12 @@ def exact_taken(program: Positions, slack: np.ndarray) -> list[list[Fraction]]:
 
 def exact_bound(program: Positions, slack: np.ndarray) -> Fraction:
     """The bound of vectors (3, k, r), one for a report of each orbit, over all of them, in fractions."""
-    group, taken = position_orbits(program)[0], exact_taken(program, slack)
+    group, products = position_orbits(program)[0], exact_taken(program, slack)
     smallest: dict[int, Fraction] = {}
     for way in group.ways:
         for u, place in enumerate(way.tolist()):
             for r, y in enumerate(group.reports.tolist()):
-                one = Fraction(program.cost[place, way[y]]) - taken[u][r]
+                one = Fraction(program.cost[place, way[y]]) - products[u][r]
                 smallest[place] = min(smallest.get(place, one), one)
     return sum(smallest.values(), Fraction(0))
 
@@ -97,12 +97,12 @@ def test_file_with_noise_as_bound_is_refused() -> None:
         parameters=program.parameters(), lower_bound=in_doubles(program, multipliers), multipliers=multipliers,
         dual=np.zeros(len(cost)), stopped="gap", positions=program.patches, attributes=objective,
     )  # fmt: skip
-    made = build_dataset(program.problem, mass, program="positions", extras=extras)
-    checked = verify(made)
+    mechanism = build_dataset(program.problem, mass, program="positions", extras=extras)
+    checked = verify(mechanism)
     assert checked.position_breaches == 0
     assert not checked.lower_bound_checked
     assert checked.reasons == ["lower_bound: does not follow from the stored multipliers"]
-    honest = made.assign_attrs(lower_bound=proved_bound(program, multipliers))
+    honest = mechanism.assign_attrs(lower_bound=proved_bound(program, multipliers))
     assert verify(rewritten(honest)).certified
 
 
@@ -118,23 +118,23 @@ def test_bound_follows_for_reports_on_secrets(part: str, other: bool) -> None:
         "reversed": Domain.points_at(domain.points[::-1], unit="1"),
     }[part]
     problem = DesignProblem(domain, Euclidean(0.5), priors.uniform(domain), LOSSES["squared"], reports=reports)
-    made = solve(Positions(problem))
-    checked = verify(rewritten(made))
+    mechanism = solve(Positions(problem))
+    checked = verify(rewritten(mechanism))
     assert checked.certified, checked.reasons
     assert checked.lower_bound_checked
     assert (problem.reports is not problem.domain) == other
     # The other route is the design whose reports are its secrets by default: its optimum is the same.
     plain = solve(Positions(DesignProblem(domain, Euclidean(0.5), priors.uniform(domain), LOSSES["squared"])))
-    assert made.attrs["lower_bound"] <= plain.attrs["objective"]
-    assert plain.attrs["lower_bound"] <= made.attrs["objective"]
+    assert mechanism.attrs["lower_bound"] <= plain.attrs["objective"]
+    assert plain.attrs["lower_bound"] <= mechanism.attrs["objective"]
 
 
 def test_reports_in_other_unit_are_not_secrets() -> None:
     """Their coordinates may be equal all the same."""
     domain, reports = Domain.nodes(2), Domain.points_at([0.0, 1.0], unit="EUR")
     loss = TableLoss(values=np.array([[1.0, 0.0], [0.0, 2.0]]))
-    made = solve(Optimal(DesignProblem(domain, Discrete(1.0), priors.uniform(domain), loss, reports=reports)))
-    assert verify(rewritten(made)).certified
+    mechanism = solve(Optimal(DesignProblem(domain, Discrete(1.0), priors.uniform(domain), loss, reports=reports)))
+    assert verify(rewritten(mechanism)).certified
 
 
 @pytest.mark.parametrize("largest", few_by_default([0, 20, 60], 60))
@@ -184,8 +184,8 @@ def test_nearly_equal_costs_stay_distinct() -> None:
         slack[0] = np.hypot(slack[1], slack[2])
         exact = exact_bound(program, in_cones(slack))
         assert sum_down(row_multipliers(program.cost, cones, group, slack)) <= exact
-        taken = np.array(exact_taken(program, in_cones(slack)), float)
-        of_one = (program.cost[:, group.reports] - taken).min(axis=1)  # as if all reports of an orbit cost the same
+        products = np.array(exact_taken(program, in_cones(slack)), float)
+        of_one = (program.cost[:, group.reports] - products).min(axis=1)  # as if all reports of an orbit cost the same
         fooled += np.min([of_one[way] for way in group.ways], axis=0).sum() > float(exact) * (1 + 1e-12)
     assert fooled
 
@@ -246,13 +246,14 @@ def test_hostile_multipliers_prove_true_bounds_only(hostile: float) -> None:
 
 
 def test_files_with_hostile_multipliers_are_refused() -> None:
-    made = solve(Positions(problem_of(2)), gap=1e-3)
-    assert verify(made).lower_bound_checked
+    mechanism = solve(Positions(problem_of(2)), gap=1e-3)
+    assert verify(mechanism).lower_bound_checked
     for value in (np.inf, np.nan, 1e300, 1e17):
-        changed = made.copy(deep=True)
+        changed = mechanism.copy(deep=True)
         changed["multiplier"].values[1] = value
         checked = verify(rewritten(changed))
-        assert (checked.certified, checked.lower_bound_checked) == (False, False)
-    assert not verify(rewritten(made.isel(side_row=slice(1, None)))).lower_bound_checked
-    raised = made.attrs["lower_bound"] * (1 + 1e-8)
-    assert not verify(rewritten(made, lower_bound=raised)).lower_bound_checked
+        assert checked.certified is False
+        assert checked.lower_bound_checked is False
+    assert not verify(rewritten(mechanism.isel(side_row=slice(1, None)))).lower_bound_checked
+    raised = mechanism.attrs["lower_bound"] * (1 + 1e-8)
+    assert not verify(rewritten(mechanism, lower_bound=raised)).lower_bound_checked

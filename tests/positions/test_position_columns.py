@@ -102,18 +102,18 @@ def test_changed_column_or_weight_is_noticed(case: str) -> None:
     """A weight a fifth larger, taken from the largest other mass of each row; a mass that is moved."""
     program, mass = columns_of(case)
     chosen, rows = int(mass.sum(axis=0, dtype=float).argmax()), np.arange(len(mass))
-    beside = mass.copy()
-    beside[:, chosen] = 0
-    heavier, more = mass.copy(), np.minimum(mass[:, chosen] // np.uint64(5), beside.max(axis=1) // np.uint64(2))
+    others = mass.copy()
+    others[:, chosen] = 0
+    heavier, more = mass.copy(), np.minimum(mass[:, chosen] // np.uint64(5), others.max(axis=1) // np.uint64(2))
     heavier[:, chosen] += more
     assert not are_rows(heavier)
-    heavier[rows, beside.argmax(axis=1)] -= more
+    heavier[rows, others.argmax(axis=1)] -= more
     assert are_rows(heavier)
     assert program.patches.breaches(heavier) > 0
     other, row = mass.copy(), int(mass[:, chosen].argmin())
     moved = other[row, chosen] // np.uint64(2)
     other[row, chosen] -= moved
-    other[row, int(beside[row].argmax())] += moved
+    other[row, int(others[row].argmax())] += moved
     assert program.patches.breaches(other) > 0
 
 
@@ -160,8 +160,8 @@ def test_longest_step_towards_zero_is_exact() -> None:
 
 def test_command_and_file_name_method(run, tmp_path) -> None:
     path = tmp_path / "columns.nc"
-    given = ["solve", "philadelphia", "--cells", 3, "--extent", 2, "--program", "positions", "--method", "columns"]
-    code, output, _ = run(*given, "-o", path)
+    words = ["solve", "philadelphia", "--cells", 3, "--extent", 2, "--program", "positions", "--method", "columns"]
+    code, output, _ = run(*words, "-o", path)
     assert code == 0
     assert "Made by weighting certified columns: it is not known how far the loss is from the minimum." in " ".join(
         output.split()
