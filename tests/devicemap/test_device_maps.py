@@ -150,6 +150,7 @@ def test_least_bound_is_certified() -> None:
         assert bound == (1 << 30, 0) or any(s > b for s, b in zip(over, smaller, strict=True))
 
 
+@pytest.mark.obligation("device-map")
 def test_changed_byte_is_refused() -> None:
     honest = content(small_map())
     for place in range(0, len(honest), 41):
@@ -177,6 +178,7 @@ HUGE = (0, -1, 2**24, 2**31, 2**54, 2**63, 2**64, 10**400, 1.5, True, None, "7",
 
 
 @pytest.mark.parametrize("file", WRONG.values(), ids=WRONG)
+@pytest.mark.obligation("device-map")
 def test_invalid_map_is_refused(file) -> None:
     with pytest.raises(VerificationError):
         unpack(file())
@@ -194,6 +196,7 @@ def _keys_of(value: object) -> range | list[str]:
     return range(len(value)) if isinstance(value, list) else list(value) if isinstance(value, dict) else []
 
 
+@pytest.mark.obligation("device-map")
 def test_changed_header_value_is_refused() -> None:
     """Every field, list element and text of the header in turn; an added key, a missing key, and numbers of every size.
 
