@@ -12,13 +12,7 @@ along a shortest path. Single precision proves most entries. With x' = x (1 + r)
 
 implies (1). On the other edges every report is compared in integers.
 
-Doubles, each the exact number m 2^e. Let P (n, m) be finite doubles >= 0 and R 2^-s <= e^{d_e} as above. With P[u, y] =
-a 2^i and P[v, y] = b 2^j, 2^52 <= a, b < 2^53, a triple (e, direction, y) is a breach unless
-
-    a 2^k <= R b,   k = i + s - j,   R b in [2^113, 2^115).                                                     (3)
-
-No breach proves the claim for all pairs. A zero opposite a positive entry is a breach. An edge without a breach at its
-length cut to 8 bits has none at its length; only the others need a Taylor sum of their own.
+For a table of doubles the inequality is (3), at `_holds`. If no triple breaches it the claim is proved for all pairs.
 """
 
 from __future__ import annotations
@@ -264,6 +258,12 @@ def row_sums_exact(mass: Masses) -> bool:
     return True
 
 
+# Doubles, each the exact number m 2^e. Let P (n, m) be finite doubles >= 0 and R 2^-s <= e^{d_e} as in (1). With P[u,
+# y] = a 2^i and P[v, y] = b 2^j, 2^52 <= a, b < 2^53, a triple (e, direction, y) is a breach unless
+#
+#     a 2^k <= R b,   k = i + s - j,   R b in [2^113, 2^115).                                                        (3)
+#
+# A zero opposite a positive entry is a breach.
 @numba.njit(inline="always")
 def _holds(a, i, b, j, factor, shift):  # type: ignore[no-untyped-def]
     """True if a 2^i <= factor 2^-shift b 2^j, exactly (3); a zero has a or b = 0."""

@@ -3,12 +3,6 @@
 Files have arrays of integers or doubles, shuffled and deflated, without fill values. Attributes are one number or one
 text of fixed length. A longer text is an array of its bytes, `text_of_KEY`. Texts of variable length, whose heaps have
 lengths of up to 4 GB, come from xarray alone, as names of axes, and are not read.
-
-The reader takes at most 64 arrays at the top of the file, reached by hard links, of at most two axes and fixed size.
-All chunks lie in the file, each once. All arrays together take at most the bytes of the file, so that the size of the
-file and the free memory bound allocation. Values are inflated here, never beyond their announced size, and neither
-masked nor scaled. The library reads through a stream that refuses compressed heaps of names, which it would inflate
-without a bound.
 """
 
 from __future__ import annotations
@@ -81,6 +75,11 @@ def _as_fixed_text(value: Any) -> Any:
 
 def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
     """The Dataset of an open file, whose schema names its axes; a damaged file raises any error of the HDF5 library."""
+    # The reader takes at most 64 arrays at the top of the file, reached by hard links, of at most two axes and fixed
+    # size. All chunks lie in the file, each once. All arrays together take at most the bytes of the file, so that the
+    # size of the file and the free memory bound allocation. Values are inflated here, never beyond their announced
+    # size, and neither masked nor scaled. The library reads through a stream that refuses compressed heaps of names,
+    # which it would inflate without a bound.
     with h5py.File(_GuardedStream(stream), "r") as file:
         block, sizes = file.userblock_size, file.id.get_create_plist().get_sizes()
         if block or sizes != (8, 8):
