@@ -8,8 +8,9 @@ parameters are fitted to other people than those measured. All tables are certif
 a short run of one seed; --full has three seeds of 30 people for 14 days.
 
 * one place: the best place under the prior, without any report; costs nothing.
-* every tick: one report per tick, each at a T-th of the total (T ticks a day). remapped: each report is replaced by the
-  place of smallest expected distance given that report alone. with the filter: estimates of a session.
+* every tick: one report per tick, each at a T-th of the total (T ticks a day).
+* remapped: each report is replaced by the place of smallest expected distance given that report alone.
+* with the filter: the estimates of a session.
 * predictive: a test with fresh Laplace noise at every tick decides whether the last report is still near. If not, a new
   report is drawn, and remapped as above. When the rest of the total is too small, the last report stays. Source:
   K. Chatzikokolakis, C. Palamidessi, M. Stronati, "A predictive differentially-private mechanism for mobility traces",

@@ -253,7 +253,7 @@ def places(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield a table per level and bandwidth, over kernels about a grid of centres."""
     x = clouds(options.users or 10_000, options.seed)
     if options.data is not None:
-        data = projected(options.data, options.projection)
+        data = project_positions(options.data, options.projection)
         x = data[np.random.default_rng(options.seed).integers(len(data), size=len(x))]
     centres, diagonal = kernel_grid(x, options.every)
     for inverse, cells in KERNELS:
@@ -275,7 +275,7 @@ def clouds(n: int, seed: int) -> Array:
     return np.where(rng.uniform(size=(n, 1)) < 0.5, near_spots, centres[spots:])
 
 
-def projected(path: Path, projection: str) -> Array:
+def project_positions(path: Path, projection: str) -> Array:
     """Positions (n, 2) of a CSV file in m of a plane; missing ones, and those at 0, 0, are dropped.
 
     A metre of the Mercator plane of the paper is cos(latitude) metres on the ground; the equidistant plane, about the
@@ -305,11 +305,11 @@ def kernel_grid(points: Array, every: int) -> tuple[Array, float]:
 def answer(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield a table per threshold for one certified answer on a grid of outputs.
 
-    Columns: the error, its lower bound, the error after a remap, the certified multiple of the claim, the error of the
-    mean of n answers, the same if incomes are 20 % higher, and the error without a grid of outputs.
+    Columns: the error, its lower bound, the error after a remap, and the certified multiple of the claim. Then the error
+    of the mean of n answers, the same if incomes are 20 % higher, and the error without a grid of outputs.
     """
-    # The best mechanism for one answer may not be the best for the mean of a million: its error is
-    # error / n + (1 - 1/n) bias^2, and finite outputs make unbiased noise biased.
+    # The mean of n answers has the error error / n + (1 - 1/n) bias^2. So the best mechanism for one answer may not be
+    # the best for a million. Finite outputs make unbiased noise biased.
 
     users, raised = (100, 10_000, 1_000_000), 1.2
     for position in options.thresholds:

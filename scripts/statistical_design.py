@@ -3,9 +3,9 @@
 python scripts/statistical_design.py [--cells 4] [--epsilon 0.6]
 
 criterion: N times the mean squared error of the distribution estimated from N reports, in the H^-1 norm, in squared
-units. With half the criterion, half as many people give the same error. rank: below n, no number of reports
-distinguishes some distributions; this can happen to a mechanism of minimum expected distance. loss: mean distance from
-secret to report, in units.
+units. With half the criterion, half as many people give the same error. The loss is the mean distance from secret to
+report, in units. Below rank n, no number of reports distinguishes some distributions. This can happen to a mechanism of
+minimum expected distance.
 """
 
 import argparse

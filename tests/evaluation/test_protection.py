@@ -1,8 +1,8 @@
 """Protection: the printed factor is at least the largest between two real positions, and close to it.
 
 The oracle is brute force without rules of the package. For all pairs of cells it searches the nearest positions in
-both, checks their cells with `place_at`, and measures their distance along geodesics of the ellipsoid (pyproj), or in
-fractions without a plane. Odds are fractions of the stored integers.
+both, and checks their cells with `place_at`. Distances are geodesics of the ellipsoid (pyproj), or fractions without a
+plane. Odds are fractions of the stored integers.
 """
 
 from __future__ import annotations

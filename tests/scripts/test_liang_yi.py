@@ -148,12 +148,12 @@ def test_places_are_projected_and_those_missing_dropped(tmp_path: Path, header):
     """Mercator beside its integral, ln tan(pi / 4 + phi / 2); the equidistant plane beside great circles."""
     path = tmp_path / "a.csv"
     path.write_text(f"{header}\n40.70,-74.00\n,\n0,0\n40.70,-73.99\n40.71,-74.00\n")
-    found = liang_yi.projected(path, "mercator")
+    found = liang_yi.project_positions(path, "mercator")
     latitude, longitude = np.radians([40.70, 40.70, 40.71]), np.radians([-74.0, -73.99, -74.0])
     plain = np.column_stack([longitude, np.log(np.tan(math.pi / 4 + latitude / 2))]) * 6_371_000
     assert found == pytest.approx(plain, rel=1e-12)
     pytest.importorskip("pyproj")
-    flat = liang_yi.projected(path, "equidistant")
+    flat = liang_yi.project_positions(path, "equidistant")
     assert np.linalg.norm(flat[2] - flat[0]) == pytest.approx(1110.4, abs=0.5)  # 0.01 degrees of a meridian of WGS 84
     assert np.linalg.norm(flat[1] - flat[0]) == pytest.approx(845.1, abs=0.5)  # of the parallel of 40.7 degrees
 
