@@ -117,8 +117,8 @@ def utility_study(
 def bands(simulated: xr.Dataset) -> xr.Dataset:
     """The utility loss of a simulated study, per mechanism, estimator and size, with its uncertainty.
 
-    Variables: `mean`, the utility loss; `mean_low` and `mean_high`, its 95 % confidence interval by Student's t over the
-    repetitions (nan for one). `low` and `high` are the 5 % and 95 % quantiles of single repetitions.
+    Variables: `mean`, the utility loss; `mean_low` and `mean_high`, its 95 % confidence interval by Student's t over
+    the repetitions (nan for one). `low` and `high` are the 5 % and 95 % quantiles of single repetitions.
     """
     distances = simulated["kantorovich"]
     count = distances.sizes["repetition"]
