@@ -138,9 +138,9 @@ EQUIVALENT = {  # (code of the line without its comment, change): why no promise
         "SINGLE_MARGIN = 1 - 2.0**-20",
         "-20 -> (20)",
     ): "a ratio below 0: every edge is checked exactly",
-    ("every = max(1, len(starts) // (WORKERS * _SAMPLED))", "1 -> (2)"): "an estimate of time",
+    ("stride = max(1, len(starts) // (WORKERS * _SAMPLED))", "1 -> (2)"): "an estimate of time",
     ("work(0, min(_EDGES, len(sample)))", "0 -> (1)"): "an estimate of time",
-    ("best, edge, report, turned = -1.0, 0, 0, False", "0 -> (1)"): "any edge may start the search",
+    ("best, edge, report, is_descent_at_best = -1.0, 0, 0, False", "0 -> (1)"): "any edge may start the search",
     (
         "is_off = deviation > ROW_SUM_TOLERANCE and not (are_counts or normalise)",
         "deviation > ROW_SUM_TOLERANCE -> (deviation >= ROW_SUM_TOLERANCE)",
