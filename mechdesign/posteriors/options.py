@@ -39,7 +39,8 @@ _PEOPLE_HELP = "CSV of latitude, longitude, population for --disc. Default: the 
 # A file does not hold the forbidden area, so people are spread without it: next to water their numbers differ.
 _VERIFY_PEOPLE_HELP = (
     "CSV of latitude, longitude, population for --disc. Default: the prior. A design with --forbidden or "
-    "--people-per-disc spreads people otherwise, so shares may exceed its limit; its prior has its numbers."
+    "--people-per-disc spreads people otherwise, so shares may exceed its limit. Unless it had a --prior, the prior of "
+    "the file has the numbers of the limit."
 )
 PeopleOption = Annotated[Path | None, typer.Option("--people", help=_PEOPLE_HELP)]
 _PICTURE_HELP = "Picture of the shares of --disc by radius: .png, .pdf, .svg."
