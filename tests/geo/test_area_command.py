@@ -33,10 +33,10 @@ GEOD = pyproj.Geod(ellps="WGS84")
 
 def test_area_gives_certified_table_and_degrees(run_json, tmp_path):
     file = tmp_path / "area.nc"
-    code, made = run_json("area", PARK, *USUAL, "-o", file)
-    assert (code, made["certified"], made["program"]) == (0, True, "optimal")
-    assert made["position_claim"] is None  # 1.4 nats along a cell
-    assert made["geodesic_epsilon"] == pytest.approx(0.6931 / 200)
+    code, outcome = run_json("area", PARK, *USUAL, "-o", file)
+    assert (code, outcome["certified"], outcome["program"]) == (0, True, "optimal")
+    assert outcome["position_claim"] is None  # 1.4 nats along a cell
+    assert outcome["geodesic_epsilon"] == pytest.approx(0.6931 / 200)
     assert run_json("verify", file)[1]["certified"]
     domain = domain_of(md.load(file))
     lon, lat = domain.plane.backward(domain.points)
@@ -67,9 +67,9 @@ def test_exports_have_degrees_and_plane(run_json, tmp_path, capsys):
             lon, lat, _ = GEOD.fwd(plane.longitude, plane.latitude, azimuth, np.hypot(east, north))
             assert float(row[f"{who}_longitude"]) == pytest.approx(lon, abs=1e-9)
             assert float(row[f"{who}_latitude"]) == pytest.approx(lat, abs=1e-9)
-    told = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
-    assert told["coordinates"] == "x, y, longitude, latitude"
-    assert told["secret_points"][0] == [float(rows[0][f"secret_{a}"]) for a in ("x", "y", "longitude", "latitude")]
+    content = json.loads((tmp_path / "t.json").read_text(encoding="utf-8"))
+    assert content["coordinates"] == "x, y, longitude, latitude"
+    assert content["secret_points"][0] == [float(rows[0][f"secret_{a}"]) for a in ("x", "y", "longitude", "latitude")]
 
 
 def test_levels_and_prior_come_from_rasters(run_json, tmp_path):
@@ -81,8 +81,8 @@ def test_levels_and_prior_come_from_rasters(run_json, tmp_path):
     nats = [" ".join(f"{4e-3 + 2e-4 * (k + j):.4f}" for k in range(8)) for j in range(8)]
     levels.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(nats))
     options = ["--prior", map_, "--levels-from", levels, "--gap", "0.01"]
-    code, made = run_json("area", PARK, *USUAL[:2], *USUAL[6:], *options, "-o", file)
-    assert (code, made["certified"]) == (0, True)
+    code, outcome = run_json("area", PARK, *USUAL[:2], *USUAL[6:], *options, "-o", file)
+    assert (code, outcome["certified"]) == (0, True)
     mechanism = md.load(file)
     density = md.read.raster(map_, unit="m").at(points_of(mechanism, "secret"))
     assert mechanism["prior"].values == pytest.approx(density / density.sum())
@@ -129,16 +129,16 @@ def test_the_forbidden_part_holds_no_cell(run_json, tmp_path):
 )
 def test_bad_input_is_named_and_leaves_no_file(run_json, tmp_path, changed, field):
     options = dict(zip(USUAL[::2], USUAL[1::2], strict=True)) | changed
-    code, said = run_json("area", PARK, *(word for pair in options.items() for word in pair), "-o", tmp_path / "a.nc")
-    assert (code, said["error"]["field"]) == (2, field)
-    assert said["error"]["message"]
+    code, output = run_json("area", PARK, *(word for pair in options.items() for word in pair), "-o", tmp_path / "a.nc")
+    assert (code, output["error"]["field"]) == (2, field)
+    assert output["error"]["message"]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_area_with_too_many_cells_is_refused_early(run_json, tmp_path, monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1e5))
-    code, said = run_json("area", PARK, *USUAL, "--cell", "100", "-o", tmp_path / "a.nc")
-    assert (code, said["error"]["kind"], said["error"]["field"]) == (2, "size", "cell")
+    code, output = run_json("area", PARK, *USUAL, "--cell", "100", "-o", tmp_path / "a.nc")
+    assert (code, output["error"]["kind"], output["error"]["field"]) == (2, "size", "cell")
 
 
 def setting(cells, nats, kind="euclidean"):
@@ -175,18 +175,18 @@ def test_the_rule_goes_by_cells_and_by_nats_between_neighbours(cells, nats, kind
 
 def test_choice_is_printed_with_the_other_loss(run, run_json, tmp_path):
     words = ["area", PARK, "--cell", "400", "--within", "400", "--factor", "4", "--positions", "cells"]
-    code, made = run_json(*words, "-o", tmp_path / "a.nc")
-    assert (code, made["program"], made["alternative"]) == (0, "optimal", "planar_laplace")
+    code, outcome = run_json(*words, "-o", tmp_path / "a.nc")
+    assert (code, outcome["program"], outcome["alternative"]) == (0, "optimal", "planar_laplace")
     other = run_json(*words, "--program", "planar-laplace", "-o", tmp_path / "b.nc")[1]
-    assert made["alternative_loss"] == pytest.approx(other["loss"], rel=REORDERED)
-    assert made["alternative_position_loss"] == pytest.approx(other["position_loss"], rel=REORDERED)
-    assert made["alternative_loss"] > made["loss"]
-    assert "takes about a minute up to" in made["chosen"]
+    assert outcome["alternative_loss"] == pytest.approx(other["loss"], rel=REORDERED)
+    assert outcome["alternative_position_loss"] == pytest.approx(other["position_loss"], rel=REORDERED)
+    assert outcome["alternative_loss"] > outcome["loss"]
+    assert "takes about a minute up to" in outcome["chosen"]
     assert other["chosen"] == "planar-laplace, as requested by --program"
     assert (other["alternative"], other["alternative_loss"]) == ("optimal", None)
-    said = " ".join(run(*words, "-o", tmp_path / "c.nc")[1].split())
-    assert "Protects cells of 400 m, not positions: between two people within 400 m" in said
-    _, _, noise = said.partition(f"Method: {made['chosen']}. Planar Laplace noise ")
+    output = " ".join(run(*words, "-o", tmp_path / "c.nc")[1].split())
+    assert "Protects cells of 400 m, not positions: between two people within 400 m" in output
+    _, _, noise = output.partition(f"Method: {outcome['chosen']}. Planar Laplace noise ")
     off = float(re.match(r"has a mean error of ([\d.]+) m\.", noise)[1])
     assert 0 <= off / other["position_loss"] - 1 <= 1e-3  # four digits, rounded up
 
@@ -195,9 +195,9 @@ def test_noise_on_plane_says_that_border_is_ignored(run, tmp_path, monkeypatch):
     """Above 4,096 cells, here above 1, the loss of noise is a closed form, 2 / eps for the distance."""
     monkeypatch.setattr(area_report, "MAX_PAIR_CELLS", 1)
     words = " ".join(run("area", PARK, *USUAL, "-o", tmp_path / "a.nc")[1].split())
-    said = "On the whole plane, without the border of the area, planar Laplace noise has a mean loss of "
-    assert said in words
-    loss = float(re.match(r"([\d.]+) m", words.partition(said)[2])[1])
+    output = "On the whole plane, without the border of the area, planar Laplace noise has a mean loss of "
+    assert output in words
+    loss = float(re.match(r"([\d.]+) m", words.partition(output)[2])[1])
     assert loss == pytest.approx(2 * 200 / 0.6931, rel=0.01)  # the level of the plane is a little lower
 
 
@@ -206,9 +206,9 @@ def test_varying_levels_accept_eikonal_weights(run_json, tmp_path):
     rows = [" ".join(f"{1e-4 * (36 + k + j):.4f}" for k in range(8)) for j in range(8)]
     map_.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(rows))
     options = ["--levels-from", map_, "--program", "eikonal"]
-    code, made = run_json("area", PARK, *USUAL[:2], *USUAL[6:], *options, "-o", tmp_path / "a.nc")
-    assert (code, made["program"], made["certified"]) == (0, "eikonal", True)
-    assert made["alternative_loss"] > made["loss"]
+    code, outcome = run_json("area", PARK, *USUAL[:2], *USUAL[6:], *options, "-o", tmp_path / "a.nc")
+    assert (code, outcome["program"], outcome["certified"]) == (0, "eikonal", True)
+    assert outcome["alternative_loss"] > outcome["loss"]
 
 
 @pytest.mark.parametrize(
@@ -219,14 +219,16 @@ def test_varying_levels_accept_eikonal_weights(run_json, tmp_path):
     ],
 )
 def test_a_level_in_every_form(run_json, tmp_path, words):
-    code, made = run_json("area", PARK, "--cell", "400", *words, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
-    assert (code, made["geodesic_epsilon"]) == (0, pytest.approx(math.log(2.0) / 200, rel=1e-12))
+    code, outcome = run_json(
+        "area", PARK, "--cell", "400", *words, "--program", "planar-laplace", "-o", tmp_path / "a.nc"
+    )
+    assert (code, outcome["geodesic_epsilon"]) == (0, pytest.approx(math.log(2.0) / 200, rel=1e-12))
 
 
 def test_a_box_of_degrees(run_json, tmp_path):
     words = ["--cell", "400", "--epsilon", "0.003", "--program", "planar-laplace"]
-    code, made = run_json("area", "--box", "2.34,48.85,2.36,48.87", *words, "-o", tmp_path / "a.nc")
-    assert (code, made["problem"], made["certified"]) == (0, "a", True)
+    code, outcome = run_json("area", "--box", "2.34,48.85,2.36,48.87", *words, "-o", tmp_path / "a.nc")
+    assert (code, outcome["problem"], outcome["certified"]) == (0, "a", True)
     mechanism = md.load(tmp_path / "a.nc")
     plane = domain_of(mechanism).plane
     lon, lat = plane.backward(points_of(mechanism, "secret"))
@@ -245,8 +247,8 @@ def test_a_box_of_degrees(run_json, tmp_path):
     ],
 )
 def test_invalid_boxes_are_refused(run_json, tmp_path, words, field):
-    code, said = run_json("area", *words, "--cell", "400", "--epsilon", "0.003", "-o", tmp_path / "a.nc")
-    assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
+    code, output = run_json("area", *words, "--cell", "400", "--epsilon", "0.003", "-o", tmp_path / "a.nc")
+    assert (code, output["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
 
 
 @pytest.mark.parametrize(
@@ -263,8 +265,8 @@ def test_invalid_boxes_are_refused(run_json, tmp_path, words, field):
     ],
 )
 def test_invalid_levels_are_refused(run_json, tmp_path, words, field):
-    code, said = run_json("area", PARK, "--cell", "400", *words, "-o", tmp_path / "a.nc")
-    assert (code, said["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
+    code, output = run_json("area", PARK, "--cell", "400", *words, "-o", tmp_path / "a.nc")
+    assert (code, output["error"]["field"], list(tmp_path.iterdir())) == (2, field, [])
 
 
 @pytest.mark.parametrize(
@@ -278,8 +280,8 @@ def test_invalid_levels_are_refused(run_json, tmp_path, words, field):
 )
 def test_missing_places_are_refused(run_json, tmp_path, words, field):
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
-    code, said = run_json("sample", tmp_path / "a.nc", *words)
-    assert (code, said["error"]["field"]) == (2, field)
+    code, output = run_json("sample", tmp_path / "a.nc", *words)
+    assert (code, output["error"]["field"]) == (2, field)
 
 
 def test_files_without_a_plane_take_no_degrees(run_json, tmp_path):
@@ -327,11 +329,11 @@ def test_picture_has_axes_in_degrees(run_json, tmp_path):
 )
 def test_degrees_are_refused_in_degrees(run_json, tmp_path, lon, lat, words):
     run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", tmp_path / "a.nc")
-    code, said = run_json("sample", tmp_path / "a.nc", "--lon", lon, "--lat", lat)
-    told = " ".join(str(said["error"][key]) for key in ("message", "value"))
-    assert (code, said["error"]["field"]) == (2, "lon, lat")
-    assert [word for word in words if word not in told] == []
-    assert "unit: m" not in told
+    code, output = run_json("sample", tmp_path / "a.nc", "--lon", lon, "--lat", lat)
+    content = " ".join(str(output["error"][key]) for key in ("message", "value"))
+    assert (code, output["error"]["field"]) == (2, "lon, lat")
+    assert [word for word in words if word not in content] == []
+    assert "unit: m" not in content
 
 
 def test_nearest_place_in_degrees_is_nearest_on_ground(run_json, tmp_path):
@@ -339,9 +341,9 @@ def test_nearest_place_in_degrees_is_nearest_on_ground(run_json, tmp_path):
     mechanism = md.load(tmp_path / "a.nc")
     plane = domain_of(mechanism).plane
     lon, lat = plane.backward(points_of(mechanism, "secret"))
-    said = run_json("sample", tmp_path / "a.nc", "--lon", 2.5, "--lat", 48.87)[1]["error"]["message"]
+    output = run_json("sample", tmp_path / "a.nc", "--lon", 2.5, "--lat", 48.87)[1]["error"]["message"]
     away = GEOD.inv(np.full(len(lon), 2.5), np.full(len(lon), 48.87), lon, lat)[2]
-    assert f"place {int(np.argmin(away))}, is at {lon[np.argmin(away)]:.4f}" in said
+    assert f"place {int(np.argmin(away))}, is at {lon[np.argmin(away)]:.4f}" in output
 
 
 def people_file(folder):
@@ -369,8 +371,8 @@ def test_levels_from_people(run_json, tmp_path):
         "--radii",
         "300,2e3",
     ]
-    code, made = run_json(*words, "--program", "eikonal", "-o", file)
-    assert (code, made["certified"], made["program"]) == (0, True, "eikonal")
+    code, outcome = run_json(*words, "--program", "eikonal", "-o", file)
+    assert (code, outcome["certified"], outcome["program"]) == (0, True, "eikonal")
     mechanism = md.load(file)
     domain = md.geo.read_area(PARK).grid(cell=400.0)
     density = md.geo.read_people(people, domain, margin=2000.0).density
@@ -378,16 +380,16 @@ def test_levels_from_people(run_json, tmp_path):
     assert np.array_equal(points_of(mechanism, "secret"), domain.points)
     assert mechanism["level"].values == pytest.approx(level.at(domain.points), rel=1e-6)
     assert mechanism["prior"].values == pytest.approx(md.priors.from_density(density, domain))
-    assert made["geodesic_epsilon"] == pytest.approx(level.at(domain.points).min(), rel=0.2)
+    assert outcome["geodesic_epsilon"] == pytest.approx(level.at(domain.points).min(), rel=0.2)
 
 
 def test_the_sentence_on_levels_from_people(run, tmp_path):
     options = ["--levels-from", people_file(tmp_path), "--people", "600", "--radii", "300,2e3"]
     words = ["area", "--box", "2.34,48.855,2.345,48.86", "--cell", "200", *options, "--factor", "4"]
-    said = " ".join(run(*words, "--program", "planar-laplace", "-o", tmp_path / "b.nc")[1].split())
+    output = " ".join(run(*words, "--program", "planar-laplace", "-o", tmp_path / "b.nc")[1].split())
     assert (
         "Epsilon varies by place: 1.38629 nats over the radius of the disc that holds 600 people, a radius between 300"
-        in said
+        in output
     )
 
 
@@ -408,8 +410,8 @@ def test_invalid_levels_from_people_are_refused(run_json, tmp_path, monkeypatch,
     people_file(tmp_path)
     monkeypatch.chdir(tmp_path)
     level = [] if "--levels-from" in words else ["--epsilon", "0.01"]
-    code, said = run_json("area", PARK, "--cell", "400", *words, *level, "-o", tmp_path / "a.nc")
-    assert (code, said["error"]["field"]) == (2, field)
+    code, output = run_json("area", PARK, "--cell", "400", *words, *level, "-o", tmp_path / "a.nc")
+    assert (code, output["error"]["field"]) == (2, field)
     assert not (tmp_path / "a.nc").exists()
 
 
@@ -418,8 +420,8 @@ def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
     monkeypatch.setattr(area_design, "TABLES_IN_MEMORY", 10**9)
     options = ["--people", "60", "--radii", "100,300"]
     words = ["area", PARK, "--cell", "25", "--levels-from", people_file(tmp_path), *options, "-o", tmp_path / "a.nc"]
-    code, said = run_json(*words, "--program", "optimal")
-    assert (code, said["error"]["kind"]) == (2, "size")
+    code, output = run_json(*words, "--program", "optimal")
+    assert (code, output["error"]["kind"]) == (2, "size")
     designed = []
 
     def stop(asked, problem, *rest):
@@ -432,9 +434,9 @@ def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
 
 
 def test_other_suffixes_than_nc_are_refused(run_json, tmp_path):
-    code, said = run_json("area", PARK, *USUAL, "-o", tmp_path / "a.csv")
-    assert (code, said["error"]["field"]) == (2, "output")
-    assert "mechdesign export" in said["error"]["message"]
+    code, output = run_json("area", PARK, *USUAL, "-o", tmp_path / "a.csv")
+    assert (code, output["error"]["field"]) == (2, "output")
+    assert "mechdesign export" in output["error"]["message"]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -465,15 +467,15 @@ def test_ctrl_c_in_the_bound_of_an_area_keeps_the_file(run_json, tmp_path, monke
     monkeypatch.setattr(optimal_bound, "ENTRIES", 0)
     monkeypatch.setattr(optimal_bound, "homogeneous_bound", press_ctrl_c)
     file = tmp_path / "area.nc"
-    code, made = run_json("area", PARK, *USUAL, "--program", "eikonal", "-o", file)
-    assert (code, made["certified"], made["stopped"]) == (0, True, "interrupt")
+    code, outcome = run_json("area", PARK, *USUAL, "--program", "eikonal", "-o", file)
+    assert (code, outcome["certified"], outcome["stopped"]) == (0, True, "interrupt")
     assert md.verify(md.load(file)).certified
 
 
 def test_an_area_without_its_bound(run, run_json, tmp_path):
     file = tmp_path / "area.nc"
-    _, made = run_json("area", PARK, *USUAL, "--program", "eikonal", "--no-bound", "-o", file)
-    assert made["lower_bound"] is None
+    _, outcome = run_json("area", PARK, *USUAL, "--program", "eikonal", "--no-bound", "-o", file)
+    assert outcome["lower_bound"] is None
     assert "lower_bound" not in md.load(file).attrs
     code, _, error = run("area", PARK, *USUAL, "--program", "optimal", "--no-bound", "-o", tmp_path / "b.nc")
     assert code == 2
@@ -499,6 +501,6 @@ def test_failing_figure_keeps_the_file(figure, failure, run_json, tmp_path, monk
 
     monkeypatch.setattr(summary, figure, failing)
     file = tmp_path / "area.nc"
-    code, made = run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
-    assert (code, made[figure]) == (0, None)
+    code, outcome = run_json("area", PARK, *USUAL, "--program", "planar-laplace", "-o", file)
+    assert (code, outcome[figure]) == (0, None)
     assert md.verify(md.load(file)).certified

@@ -38,11 +38,11 @@ def test_the_call_on_the_page_makes_its_figures(tmp_path, monkeypatch, capsys):
     block = next(text for text in re.findall(r"```python\n(.*?)```", page, re.S) if "geo.design" in text)
     names: dict[str, object] = {}
     exec(compile(block, "area.md", "exec"), names)
-    said = " ".join(capsys.readouterr().out.split())
-    told = page.partition(block)[2].partition("`people=FILE`")[0]
-    figures = re.findall(r"(\d+\.\d) m", told)
+    output = " ".join(capsys.readouterr().out.split())
+    content = page.partition(block)[2].partition("`people=FILE`")[0]
+    figures = re.findall(r"(\d+\.\d) m", content)
     assert figures == ["591.8", "591.5", "571.1"]
-    assert [figure for figure in figures if f"{figure} m" not in said] == []
+    assert [figure for figure in figures if f"{figure} m" not in output] == []
     assert names["loss"] == pytest.approx(591.72, abs=0.01)
     assert md.verify("rome.nc").certified
 
@@ -53,32 +53,32 @@ def test_the_call_is_the_command(run_json, tmp_path, people):
     area, file = md.geo.Area.box(*BOX), tmp_path / "a.nc"
     options = ["--factor", "4", "--program", "eikonal", "--radii", "300,2000", "-o", file, "--overwrite"]
     spellings = (["--people", people, "--people-per-disc", "600"], ["--levels-from", people, "--people", "600"])
-    found = []
+    result = []
     for spelling in spellings:
         code, document = run_json(*WORDS, *spelling, *options)
         assert code == 0
-        found.append((file.read_bytes(), {name: document[name] for name in document if name not in OF_A_RUN}))
+        result.append((file.read_bytes(), {name: document[name] for name in document if name not in OF_A_RUN}))
     levels = md.geo.LevelsFromPeople(600, least=300.0, most=2000.0)
-    made = md.geo.design(area, 300, factor=4, people=people, levels=levels, program="eikonal", name="a")
-    md.save(made.mechanism, file, overwrite=True)
-    document = made.report.to_json()
-    assert file.read_bytes() == found[0][0] == found[1][0]
-    assert found[0][1] == found[1][1]
-    chosen = found[0][1].pop("chosen"), found[0][1].pop("positions_reason")
+    outcome = md.geo.design(area, 300, factor=4, people=people, levels=levels, program="eikonal", name="a")
+    md.save(outcome.mechanism, file, overwrite=True)
+    document = outcome.report.to_json()
+    assert file.read_bytes() == result[0][0] == result[1][0]
+    assert result[0][1] == result[1][1]
+    chosen = result[0][1].pop("chosen"), result[0][1].pop("positions_reason")
     assert chosen == ("eikonal, as requested by --program", "--program eikonal protects only cells")
     assert (document["chosen"], document["positions_reason"]) == (
         "eikonal, as requested by `program`",
         "program='eikonal' protects only cells",
     )
-    assert {name: document[name] for name in found[0][1]} == found[0][1]
+    assert {name: document[name] for name in result[0][1]} == result[0][1]
 
 
 def test_people_alone_are_the_prior(people):
     area = md.geo.Area.box(*BOX)
-    made = md.geo.design(area, 300, epsilon=0.01, people=people, program="planar-laplace")
+    outcome = md.geo.design(area, 300, epsilon=0.01, people=people, program="planar-laplace")
     domain = area.grid(300)
     expected = md.priors.from_density(md.geo.read_people(people, domain).density, domain)
-    assert made.problem.prior_array == pytest.approx(expected)
+    assert outcome.problem.prior_array == pytest.approx(expected)
 
 
 @needs("posteriors")
@@ -92,10 +92,10 @@ def test_a_file_of_people_is_read_once(people, monkeypatch):
     monkeypatch.setattr(reader, "read_frame", count_reads)
     limit = md.posteriors.PosteriorCap(radius=300.0, share="60%")
     levels = md.geo.LevelsFromPeople(600, least=300.0, most=2000.0)
-    made = md.geo.design(md.geo.Area.box(*BOX), 400, people=people, levels=levels, limit=limit, gap=0.1)
+    outcome = md.geo.design(md.geo.Area.box(*BOX), 400, people=people, levels=levels, limit=limit, gap=0.1)
     assert len(count) == 1
-    assert np.sum(made.limit.people) > 0
-    assert made.verification.certified
+    assert np.sum(outcome.limit.people) > 0
+    assert outcome.verification.certified
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,9 @@ def test_errors_name_arguments_or_options(run_json, tmp_path, given, words, fiel
         md.geo.design(md.geo.Area.box(*BOX), 300, **given)
     assert caught.value.field == field
     assert named[0] in str(caught.value)
-    code, said = run_json(*WORDS, *words, "-o", tmp_path / "a.nc")
-    assert (code, said["error"]["field"]) == (2, field.replace("_", "-"))
-    assert named[1] in said["error"]["message"]
+    code, output = run_json(*WORDS, *words, "-o", tmp_path / "a.nc")
+    assert (code, output["error"]["field"]) == (2, field.replace("_", "-"))
+    assert named[1] in output["error"]["message"]
 
 
 @needs("posteriors")
@@ -141,9 +141,9 @@ def test_limit_counts_the_people_of_the_prior(people, levels):
     water = md.geo.Area.box((west + east) / 2, south, east + 0.01, north)
     limit = md.posteriors.PosteriorCap(radius=300.0, share="90%")
     level = {"epsilon": 0.01} if levels is None else {"levels": levels}
-    made = md.geo.design(md.geo.Area.box(*BOX), 300, forbidden=water, people=people, limit=limit, gap=0.1, **level)
-    counts = np.asarray(made.limit.people)
-    assert counts / counts.sum() == pytest.approx(made.problem.prior_array)
+    outcome = md.geo.design(md.geo.Area.box(*BOX), 300, forbidden=water, people=people, limit=limit, gap=0.1, **level)
+    counts = np.asarray(outcome.limit.people)
+    assert counts / counts.sum() == pytest.approx(outcome.problem.prior_array)
 
 
 def test_levels_from_people_need_people():

@@ -18,8 +18,8 @@ def test_area_exits_with_1_far_above_its_gap(run, monkeypatch, tmp_path, stopped
     """Half of the bound is proved; the file is certified and stays in any case."""
 
     def short(problem, targets, **_):
-        found = optimal_design(problem, gap=1e-7)
-        return replace(found, stopped=stopped, lower_bound=bound * found.lower_bound, dual=bound * found.dual)
+        result = optimal_design(problem, gap=1e-7)
+        return replace(result, stopped=stopped, lower_bound=bound * result.lower_bound, dual=bound * result.dual)
 
     monkeypatch.setattr("mechdesign.solvers.solve.solve_optimal", short)
     file = tmp_path / "area.nc"

@@ -47,10 +47,10 @@ CITIES = {
 def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
     """And not against it; a position draws for itself, in degrees and in metres alike."""
     file, cells = tmp_path / "any.nc", tmp_path / "cells.nc"
-    code, made = run_json("area", *BOX, *GENTLE, "-o", file)
-    assert (code, made["program"], made["certified"]) == (0, "positions", True)
-    assert made["position_claim"] == md.load(file).attrs["position_claim"]
-    assert made["lower_bound"] <= made["position_loss"]
+    code, outcome = run_json("area", *BOX, *GENTLE, "-o", file)
+    assert (code, outcome["program"], outcome["certified"]) == (0, "positions", True)
+    assert outcome["position_claim"] == md.load(file).attrs["position_claim"]
+    assert outcome["lower_bound"] <= outcome["position_loss"]
     checked = run_json("verify", file)[1]
     assert checked["certified"]
     assert checked["position_breaches"] == 0
@@ -77,9 +77,9 @@ def test_positions_are_the_default_where_they_cost_little(run_json, tmp_path):
     ],
 )
 def test_infeasible_positions_are_refused(run_json, tmp_path, options, field):
-    code, told = run_json("area", PARK, *GENTLE, *options, "-o", tmp_path / "a.nc")
+    code, content = run_json("area", PARK, *GENTLE, *options, "-o", tmp_path / "a.nc")
     assert code == 2
-    assert told["error"]["field"] == field
+    assert content["error"]["field"] == field
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,8 +130,8 @@ def test_too_many_cells_for_positions_are_refused_early():
     ],
 )
 def test_why_cells_are_protected_instead(size, loss, varies, program, why):
-    found = cells_reason(SimpleNamespace(size=size, spacing=200.0), loss, varies=varies, program=program)
-    assert found is None if why is None else re.match(why, reason_words(found))
+    result = cells_reason(SimpleNamespace(size=size, spacing=200.0), loss, varies=varies, program=program)
+    assert result is None if why is None else re.match(why, reason_words(result))
 
 
 def test_positions_are_dropped_where_they_cost_too_much():
@@ -186,18 +186,18 @@ def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, riv
     and said. The whole way to reports in degrees, tables for others and pages.
     """
     straight, inside = tmp_path / "straight.nc", tmp_path / "inside.nc"
-    code, made = run_json("area", *BANKS, "--forbidden", river, "-o", straight)
-    assert (code, made["positions"], made["positions_reason"], made["certified"]) == (0, "any", None, True)
+    code, outcome = run_json("area", *BANKS, "--forbidden", river, "-o", straight)
+    assert (code, outcome["positions"], outcome["positions_reason"], outcome["certified"]) == (0, "any", None, True)
     mechanism = md.load(straight)
     dry = mechanism["prior"].values > 0
-    assert made["reports"] == dry.sum() < made["secrets"] == dry.size
+    assert outcome["reports"] == dry.sum() < outcome["secrets"] == dry.size
     assert np.array_equal(points_of(mechanism, "report"), points_of(mechanism, "secret")[dry])
-    assert 1.8 < largest_odds(mechanism, 200.0) <= made["factor_within"] < 2.001
+    assert 1.8 < largest_odds(mechanism, 200.0) <= outcome["factor_within"] < 2.001
     assert run_json("verify", straight)[1]["lower_bound_checked"] is True
     code, walked = run_json("area", *BANKS, "--forbidden", river, "--positions", "inside", "-o", inside)
     assert (code, walked["secrets"]) == (0, dry.sum())
     assert 3 < largest_odds(md.load(inside), 200.0) <= walked["factor_within"]
-    assert walked["position_loss"] < made["position_loss"]
+    assert walked["position_loss"] < outcome["position_loss"]
     drawn = run_json("sample", straight, "--lon", 12.478, "--lat", 41.8828, "-n", 50, "--seed", 3)[1]
     wet = md.geo.read_area(river).contains(np.array(drawn["report_longitude"]), np.array(drawn["report_latitude"]))
     assert not wet.any()
@@ -222,14 +222,14 @@ def test_cells_wider_than_their_radius_are_refused(run, run_json, tmp_path):
         (["--positions", "cells"], "is wider than"),
         (["--loss", "zero-one"], "zero-one loss depends"),
     ):
-        code, said = run_json(*words, *options, "-o", tmp_path / "a.nc")
-        assert (code, said["error"]["field"]) == (2, "cell")
-        assert why in said["error"]["message"]
-        assert "--cell 200 or less" in said["error"]["message"]
+        code, output = run_json(*words, *options, "-o", tmp_path / "a.nc")
+        assert (code, output["error"]["field"]) == (2, "cell")
+        assert why in output["error"]["message"]
+        assert "--cell 200 or less" in output["error"]["message"]
     assert list(tmp_path.iterdir()) == []
-    code, said, _ = run(*words, "-o", tmp_path / "a.nc")
+    code, output, _ = run(*words, "-o", tmp_path / "a.nc")
     assert code == 0
-    assert "with --cell 270 about 7 %." in " ".join(said.split())
+    assert "with --cell 270 about 7 %." in " ".join(output.split())
 
 
 @needs("positions")
@@ -240,8 +240,10 @@ def test_why_cells_are_protected_stands_in_the_first_line(run, run_json, tmp_pat
         run_json(*words, "-o", tmp_path / "a.nc")[1]["positions_reason"]
         == "--program planar-laplace protects only cells"
     )
-    said = run(*words, "-o", tmp_path / "b.nc")[1]
-    assert " ".join(said.split()).startswith("Protects cells of 200 m, not positions, because --program planar-laplace")
+    output = run(*words, "-o", tmp_path / "b.nc")[1]
+    assert " ".join(output.split()).startswith(
+        "Protects cells of 200 m, not positions, because --program planar-laplace"
+    )
     assert run_json(*words, "--positions", "cells", "-o", tmp_path / "c.nc")[1]["positions_reason"] is None
 
 
@@ -249,16 +251,16 @@ def test_why_cells_are_protected_stands_in_the_first_line(run, run_json, tmp_pat
 def test_small_box_prints_a_warning(run, run_json, tmp_path):
     """Against the mean distance to the middle of a rectangle, by random positions; the advice has the stated effect."""
     box = ["area", "--box", "139.70,35.65,139.805,35.722", "--cell", "1200", "--within", "1000", "--gap", "0.02"]
-    code, said, _ = run(*box, "--factor", "1.5", "-o", tmp_path / "a.nc")
-    found = re.search(r"the same place: a mean error of ([\d,]+) m instead of ([\d,]+) m", " ".join(said.split()))
-    loss, constant = (float(word.replace(",", "")) for word in found.groups())
+    code, output, _ = run(*box, "--factor", "1.5", "-o", tmp_path / "a.nc")
+    result = re.search(r"the same place: a mean error of ([\d,]+) m instead of ([\d,]+) m", " ".join(output.split()))
+    loss, constant = (float(word.replace(",", "")) for word in result.groups())
     assert code == 0
     assert 0.6 * constant < loss < constant
     domain = domain_of(md.load(tmp_path / "a.nc"))
     sides = np.asarray(domain.shape) * 1200.0
     far = np.hypot(*((np.random.default_rng(1).random((20_000, 2)) - 0.5) * sides).T).mean()
     assert constant == pytest.approx(far, rel=0.02)
-    factor = re.search(r"or with --factor ([\d.]+)", " ".join(said.split())).group(1)
+    factor = re.search(r"or with --factor ([\d.]+)", " ".join(output.split())).group(1)
     better = run_json(*box, "--factor", factor, "-o", tmp_path / "b.nc")[1]
     assert 0.4 < better["position_loss"] / better["constant_position_loss"] < 0.6
 
@@ -325,18 +327,18 @@ def test_city_from_box_to_reports_and_proofs(run, run_json, tmp_path, city):
         strait = [[28.975, 40.99], [29.0, 41.0], [29.03, 41.05], [29.01, 41.05], [28.985, 41.015], [28.975, 40.99]]
         (tmp_path / "water.geojson").write_text(json.dumps({"type": "Polygon", "coordinates": [strait]}))
         words += ["--forbidden", tmp_path / "water.geojson"]
-    code, made = run_json(*words, "-o", file)
-    assert (code, made["positions"], made["certified"]) == (0, "any", True)
+    code, outcome = run_json(*words, "-o", file)
+    assert (code, outcome["positions"], outcome["certified"]) == (0, "any", True)
     checked = run_json("verify", file)[1]
     assert checked["certified"]
     assert checked["lower_bound_checked"]
     mechanism = md.load(file)
-    assert largest_odds(mechanism, made["within"]) <= made["factor_within"]
+    assert largest_odds(mechanism, outcome["within"]) <= outcome["factor_within"]
     plane = domain_of(mechanism).plane
     lon, lat = (at[0] for at in plane.backward(points_of(mechanism, "secret")[7:8] + 31.0))
     drawn = run_json("sample", file, "--lon", lon, "--lat", lat, "-n", 400, "--seed", 1)[1]
     away = GEOD.inv(np.full(400, lon), np.full(400, lat), drawn["report_longitude"], drawn["report_latitude"])[2]
-    assert np.mean(away) < 3 * made["position_loss"]
+    assert np.mean(away) < 3 * outcome["position_loss"]
     assert run_json("export", file, "--degrees", "-o", tmp_path / "t.csv")[0] == 0
     prove_export(tmp_path / "t.csv")
     assert run("export", file, "-o", tmp_path / "p.html")[0] == 0

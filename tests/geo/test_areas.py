@@ -38,12 +38,12 @@ def write_features(path, *features):
 
 
 def test_blocks_are_nearly_equal_and_named_by_column_and_row():
-    found = read_areas("3x2", FLAT)
-    assert found.names == ("1-1", "1-2", "2-1", "2-2", "3-1", "3-2")
+    result = read_areas("3x2", FLAT)
+    assert result.names == ("1-1", "1-2", "2-1", "2-2", "3-1", "3-2")
     table = np.empty((4, 3), int)
-    table[tuple(FLAT.index.T)] = found.label
+    table[tuple(FLAT.index.T)] = result.label
     assert table.tolist() == [[0, 0, 1], [0, 0, 1], [2, 2, 3], [4, 4, 5]]
-    np.testing.assert_array_equal(found.indicator.sum(axis=1), 1)
+    np.testing.assert_array_equal(result.indicator.sum(axis=1), 1)
     masked = Domain.grid((2, 2), cell=1.0, unit="km", mask=[[True, True], [False, True]])
     assert read_areas("1x2", masked).label.tolist() == [0, 1, 1]
 
@@ -62,9 +62,9 @@ def test_polygons_of_one_name_are_one_area_and_the_rest_is_named(tmp_path):
     south = {**feature(polygon(domain, (0, -300), (400, -100))), "id": 7}
     path = write_features(tmp_path / "a.geojson", west, south, corner)
     notes = []
-    found = read_areas(path, domain, on_note=notes.append)
-    assert found.names == ("west", "7", "elsewhere")
-    assert found.label.tolist() == [0, 0, 0, 0, 0, 0, 1, 2, 2, 1, 2, 0]
+    result = read_areas(path, domain, on_note=notes.append)
+    assert result.names == ("west", "7", "elsewhere")
+    assert result.label.tolist() == [0, 0, 0, 0, 0, 0, 1, 2, 2, 1, 2, 0]
     assert notes[-1] == "Cells outside all areas are assigned to an area named 'elsewhere': 3 cells: 7, 8, 10."
     assert read_areas(path, domain, rest="east").names == ("west", "7", "east")
 
@@ -82,9 +82,9 @@ def test_overlaps_are_named_common_borders_allowed(tmp_path):
     west = [[2.3, low], [middle, low], [middle, north], [middle, high], [2.3, high], [2.3, low]]
     east = [[middle, low], [2.4, low], [2.4, high], [middle, high], [middle, north], [middle, low]]
     write_features(path, feature(west, name="west"), feature(east, name="east"))
-    found = read_areas(path, domain)
-    assert found.names[found.label[domain.lookup[1, 1]]] == "west"
-    assert set(found.label.tolist()) == {0, 1}
+    result = read_areas(path, domain)
+    assert result.names[result.label[domain.lookup[1, 1]]] == "west"
+    assert set(result.label.tolist()) == {0, 1}
 
 
 def test_an_area_without_a_place_is_refused(tmp_path):
@@ -117,9 +117,9 @@ def test_cells_of_a_list(tmp_path):
     path = tmp_path / "a.csv"
     lines = [f"{cell},{'north' if cell % 3 == 2 else 'south'}" for cell in range(12)]
     path.write_text("cell,Area\n" + "\n".join(lines))
-    found = read_areas(path, FLAT)
-    assert found.names == ("south", "north")
-    assert found.label.tolist() == [0, 0, 1] * 4
+    result = read_areas(path, FLAT)
+    assert result.names == ("south", "north")
+    assert result.label.tolist() == [0, 0, 1] * 4
     path.write_text("# made by hand\narea, cell\nnorth,0\n")
     assert read_areas(path, FLAT, rest="south").names == ("north", "south")
 
@@ -148,9 +148,9 @@ def test_invalid_cell_lists_are_refused(tmp_path, text, said):
 def test_labels_of_a_raster(tmp_path):
     path = tmp_path / "labels.asc"
     path.write_text("ncols 4\nnrows 3\nxllcorner 0\nyllcorner 0\ncellsize 1\n9 9 3 3\n9 9 3 3\n1 1 1 1\n")
-    found = read_areas(path, FLAT)
-    assert found.names == ("1", "3", "9")
-    assert found.label.tolist() == [0, 2, 2] * 2 + [0, 1, 1] * 2
+    result = read_areas(path, FLAT)
+    assert result.names == ("1", "3", "9")
+    assert result.label.tolist() == [0, 2, 2] * 2 + [0, 1, 1] * 2
     path.write_text(path.read_text().replace("9 9 3 3", "9 9 3.5 3"))
     with pytest.raises(InputError, match="integers"):
         read_areas(path, FLAT)
@@ -161,8 +161,8 @@ def test_labels_in_degrees_are_of_nearest_node(tmp_path):
     path.write_text("ncols 2\nnrows 2\nxllcorner 2.340\nyllcorner 48.84\ndx 0.01\ndy 0.01\n1 9\n1 9\n")
     longitude, _ = domain.plane.backward(domain.points)
     path.with_suffix(".prj").write_text(wgs84())
-    found = read_areas(path, domain)
-    np.testing.assert_array_equal(np.array(found.names)[found.label] == "9", longitude > 2.35)
+    result = read_areas(path, domain)
+    np.testing.assert_array_equal(np.array(result.names)[result.label] == "9", longitude > 2.35)
 
 
 def wgs84():

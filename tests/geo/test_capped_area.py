@@ -38,8 +38,8 @@ def test_cap_of_fractions_holds_and_is_printed_alike(run, run_json, tmp_path) ->
     people, file = town(tmp_path), tmp_path / "r.nc"
     options = ("--cell", "560", "--within", "564", "--factor", "16", "--disc", "1850ft", "--share", "60%")
     box = ",".join(map(str, BOX))
-    code, made = run_json("area", "--box", box, *options, "--people", people, "-o", file)
-    assert (code, made["stopped"]) == (0, "gap")
+    code, outcome = run_json("area", "--box", box, *options, "--people", people, "-o", file)
+    assert (code, outcome["stopped"]) == (0, "gap")
     mechanism = md.load(file)
     domain = md.geo.Area.box(*BOX).grid(560.0)
     counts = [Fraction(count).limit_denominator(100) for count in people_of_places(people, domain)]
@@ -58,17 +58,17 @@ def test_cap_of_fractions_holds_and_is_printed_alike(run, run_json, tmp_path) ->
     assert Fraction(599, 1000) < worst <= Fraction(3, 5)
     noise = md.baselines.planar_laplace(
         md.DesignProblem(
-            domain, md.Euclidean(made["geodesic_epsilon"], unit="m"), mechanism["prior"].values, md.losses.Distance()
+            domain, md.Euclidean(outcome["geodesic_epsilon"], unit="m"), mechanism["prior"].values, md.losses.Distance()
         )
     )
     share = audit_discs(md.probabilities(noise), domain, people_of_places(people, domain), RADIUS).worst
-    assert made["alternative_share"] == pytest.approx(share, rel=1e-3)  # the level on the plane is 10^-5 higher
-    assert made["lower_bound"] <= made["loss"] < made["position_loss"] < made["constant_position_loss"]
-    _, said, _ = run("verify", file, "--disc", "1850ft", "--people", people)
-    words = " ".join(said.split())
+    assert outcome["alternative_share"] == pytest.approx(share, rel=1e-3)  # the level on the plane is 10^-5 higher
+    assert outcome["lower_bound"] <= outcome["loss"] < outcome["position_loss"] < outcome["constant_position_loss"]
+    _, output, _ = run("verify", file, "--disc", "1850ft", "--people", people)
+    words = " ".join(output.split())
     assert "lies in any disc of radius 563.8 m" in words
     assert "one disc of radius 563.8 m holds 60 % of the probability after the worst report" in words
-    off = f"Between centres of cells the mean distance is {math.ceil(10 * made['loss']) / 10:.1f} m"
+    off = f"Between centres of cells the mean distance is {math.ceil(10 * outcome['loss']) / 10:.1f} m"
     assert off in words
 
 

@@ -40,8 +40,8 @@ def window() -> md.Domain:
 def test_disc_shares_of_rules_match_research_code(rule: str) -> None:
     document = audit_rule_discs(rule, PEOPLE, window(), [564.0, 1000.0])
     assert all("about the centre of a cell of 125 m" in words for words in disc_words(document["discs"]))
-    for found, printed in zip(document["discs"], PRINTED[rule], strict=True):
-        figures = [found[key] for key in ("median", "one_in_hundred", "worst", "above_half")]
+    for result, printed in zip(document["discs"], PRINTED[rule], strict=True):
+        figures = [result[key] for key in ("median", "one_in_hundred", "worst", "above_half")]
         assert figures == pytest.approx(printed, abs=POINT)
 
 
@@ -59,8 +59,8 @@ def test_a_grid_is_the_table_of_its_cells() -> None:
     table[np.arange(256), (domain.index // 4) @ [4, 1]] = 1
     audit = audit_discs(table, domain, persons.ravel(), 250.0, centres="places")
     discs = DiscKind(radius=250.0, unit="m", centres="places", about="about the centre of a cell")
-    found = DiscAudit.of(discs, before=audit.before, chance=chance, share=share)
-    assert found.as_dict() == pytest.approx(audit.as_dict())
+    result = DiscAudit.of(discs, before=audit.before, chance=chance, share=share)
+    assert result.as_dict() == pytest.approx(audit.as_dict())
 
 
 def brute_force(table: np.ndarray, points: np.ndarray, people: np.ndarray, radius: float) -> np.ndarray:
@@ -71,11 +71,11 @@ def brute_force(table: np.ndarray, points: np.ndarray, people: np.ndarray, radiu
         if 0 < math.hypot(*half) <= radius:
             high = math.sqrt(radius**2 - half @ half) / math.hypot(*half)
             centres += [p + half + sign * high * np.array([-half[1], half[0]]) for sign in (-1, 1)]
-    joint, found = people[:, None] * table, np.zeros(table.shape[1])
+    joint, result = people[:, None] * table, np.zeros(table.shape[1])
     for centre in centres:
         inside = np.hypot(*(points - centre).T) <= radius * (1 + 1e-9)
-        found = np.maximum(found, joint[inside].sum(axis=0) / joint.sum(axis=0))
-    return found
+        result = np.maximum(result, joint[inside].sum(axis=0) / joint.sum(axis=0))
+    return result
 
 
 @pytest.mark.parametrize(("radius", "exact"), [(0.875, True), (1.41, True), (4.7, False)])
@@ -89,14 +89,14 @@ def test_discs_anywhere_are_the_default(radius: float, exact: bool) -> None:
     domain = md.Domain.grid((9, 8), cell=1.0, unit="km", mask=mask)
     people = random.integers(0, 9, domain.size).astype(float)
     table = random.random((domain.size, 20)) ** 6
-    found = audit_discs(table, domain, people, radius)
-    assert (found.centres, found.exact, found.about) == ("anywhere", exact, "")
+    result = audit_discs(table, domain, people, radius)
+    assert (result.centres, result.exact, result.about) == ("anywhere", exact, "")
     share = brute_force(table, domain.points, people, radius)
     wider = share if exact else brute_force(table, domain.points, people, radius + 0.12)
-    assert share.max() * (1 - 1e-9) <= found.worst <= wider.max() * (1 + 1e-9)
+    assert share.max() * (1 - 1e-9) <= result.worst <= wider.max() * (1 + 1e-9)
     chance = people @ table / (people @ table).sum()
-    assert chance[share > 0.5].sum() - 1e-9 <= found.above_half <= chance[wider > 0.5].sum() + 1e-9
-    words = "".join(disc_words([found.as_dict()]))
+    assert chance[share > 0.5].sum() - 1e-9 <= result.above_half <= chance[wider > 0.5].sum() + 1e-9
+    words = "".join(disc_words([result.as_dict()]))
     assert ("holds at most" in words) == (not exact)
 
 
@@ -127,12 +127,12 @@ def test_factors_have_the_discs_of_their_table() -> None:
     problem = md.load_problem("flat", cells=5)
     radius = 1.2 * problem.domain.spacing
     factors = md.solve(md.EikonalWeights(problem=problem), method="factored")
-    (found,) = audit_mechanism_discs(factors, [radius])
+    (result,) = audit_mechanism_discs(factors, [radius])
     with pytest.raises(InputError, match="has no table"):
         md.probabilities(factors)
     rows = md.factored.FactoredMechanism(factors).probabilities(np.arange(problem.domain.size))
     table = audit_discs(rows, problem.domain, problem.prior_array, radius)
-    assert found.as_dict() == pytest.approx(table.as_dict())
+    assert result.as_dict() == pytest.approx(table.as_dict())
 
 
 def test_a_limit_shows_in_its_audit_and_fewer_people_move_it() -> None:
@@ -172,12 +172,12 @@ def test_people_of_position_claims_are_at_cell_centres() -> None:
         np.einsum("k,ukm->um", np.outer(side, side).ravel(), rows)
         for side in (np.array([1, 6, 1]) / 8, np.array([1, 4, 1]) / 6)
     )
-    (found,) = audit_mechanism_discs(mechanism, [0.6 * domain.spacing])
+    (result,) = audit_mechanism_discs(mechanism, [0.6 * domain.spacing])
     prior = mechanism["prior"].values
     right, wrong = (audit_discs(table, domain, prior, 0.6 * domain.spacing) for table in (at_centre, evenly))
-    assert found.as_dict() == pytest.approx(right.as_dict())
-    assert wrong.worst < 0.99 * found.worst
-    assert "at the centres of cells, one disc" in "".join(disc_words([found.as_dict()]))
+    assert result.as_dict() == pytest.approx(right.as_dict())
+    assert wrong.worst < 0.99 * result.worst
+    assert "at the centres of cells, one disc" in "".join(disc_words([result.as_dict()]))
 
 
 def test_a_picture_has_the_shares_by_radius() -> None:
@@ -192,7 +192,7 @@ def test_the_commands_say_it(run, run_json, tmp_path) -> None:
     mechanism = limit_optimum()
     save(mechanism, tmp_path / "c.nc")
     _, document = run_json("verify", tmp_path / "c.nc", "--disc", "1.2,2")
-    assert [found["radius"] for found in document["discs"]] == [1.2, 2.0]
+    assert [result["radius"] for result in document["discs"]] == [1.2, 2.0]
     np.save(tmp_path / "t.npy", mechanism["mass"].values / 2.0**62)
     _, words, _ = run("audit", tmp_path / "t.npy", "--metric", tmp_path / "c.nc", "--disc", "1.2")
     assert "after the worst report" in " ".join(words.split())

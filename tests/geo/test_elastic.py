@@ -98,16 +98,16 @@ def test_radius_is_smallest_that_holds_people(steps):
     people it stands for, so that the radius of the points is right to that.
     """
     density = town(shape=(9, 8), steps=steps)
-    found = elastic_radii(density, **ASKED)
-    least = np.empty(found.shape)
-    for place in np.ndindex(found.shape):
+    result = elastic_radii(density, **ASKED)
+    least = np.empty(result.shape)
+    for place in np.ndindex(result.shape):
         away, count = sorted_points(density, (density.x[place[0]], density.y[place[1]]))
         least[place] = away[np.searchsorted(count, 500.0)] if count[-1] >= 500 else np.inf
     off = math.hypot(*steps) / POINTS / 2
-    assert (np.clip(least - off, 0.4, 3.0) <= found).all()
-    assert (found <= np.clip(least + off, 0.4, 3.0) + math.expm1(STEP) * 3.0).all()
-    assert (found == 0.4).any()
-    assert ((found > 0.5) & (found < 2.9)).mean() > 0.5
+    assert (np.clip(least - off, 0.4, 3.0) <= result).all()
+    assert (result <= np.clip(least + off, 0.4, 3.0) + math.expm1(STEP) * 3.0).all()
+    assert (result == 0.4).any()
+    assert ((result > 0.5) & (result < 2.9)).mean() > 0.5
 
 
 def test_a_lone_town_is_as_far_as_it_is():
@@ -147,10 +147,10 @@ def test_a_straight_way_costs_no_more_than_is_stated():
     length = np.hypot(*(domain.points[u] - domain.points[v]).T)
     room = radii[u] - diagonal
     with np.errstate(divide="ignore", invalid="ignore"):
-        told = NATS * np.minimum(length / 0.4, np.where(length < room, np.log(room / (room - length)), np.inf))
+        content = NATS * np.minimum(length / 0.4, np.where(length < room, np.log(room / (room - length)), np.inf))
     costs = level.line_integrals(domain.points[u], domain.points[v])
-    assert (costs <= told).all()
-    assert (costs > 0.5 * told)[length > 0].any()
+    assert (costs <= content).all()
+    assert (costs > 0.5 * content)[length > 0].any()
     near = (length <= (1 - 1 / math.e) * room) & (length > 0)
     assert near.any()
     assert costs[near].max() <= NATS

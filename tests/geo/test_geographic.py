@@ -137,14 +137,14 @@ def test_cells_are_those_whose_centres_a_ray_cast_finds_inside(tmp_path, forbidd
     domain = area.grid(cell=100.0, forbidden=left_out)
     (wide, high), (x, y) = domain.shape, domain.origin
     centres = [(x + 100 * (i + 0.5), y + 100 * (j + 0.5)) for i in range(wide) for j in range(high)]
-    found = []
+    result = []
     for east, north in centres:
         azimuth = math.degrees(math.atan2(east, north))
         start = domain.plane.longitude, domain.plane.latitude
         lon, lat, _ = GEOD.fwd(*start, azimuth, math.hypot(east, north))
-        found.append((crossings(OUTER, lon, lat) + crossings(HOLE, lon, lat)) % 2 == 1)
-    assert (domain.lookup >= 0).ravel().tolist() == found
-    assert 100 < sum(found) < 0.9 * len(found)
+        result.append((crossings(OUTER, lon, lat) + crossings(HOLE, lon, lat)) % 2 == 1)
+    assert (domain.lookup >= 0).ravel().tolist() == result
+    assert 100 < sum(result) < 0.9 * len(result)
 
 
 def crossings(ring, lon, lat):
@@ -183,14 +183,16 @@ def test_the_antimeridian_is_no_border(tmp_path, given):
         if given == "box"
         else read_area(write_geometry(tmp_path, shapes[given]))
     )
-    found = across.grid(cell=3.0, unit="km")
+    result = across.grid(cell=3.0, unit="km")
     there = Area.box(west=9.9, south=-17.0, east=10.2, north=-16.9).grid(cell=3.0, unit="km")
-    assert found.shape == there.shape == (11, 4)
-    assert np.abs(found.points - there.points).max() < 1e-6
-    lon, _ = found.plane.backward(found.points)
+    assert result.shape == there.shape == (11, 4)
+    assert np.abs(result.points - there.points).max() < 1e-6
+    lon, _ = result.plane.backward(result.points)
     assert (lon > 179).any()
     assert (lon < -179).any()
-    assert place_at(found, place_on_earth(found, float(lon[3]), float(found.plane.backward(found.points)[1][3]))) == 3
+    assert (
+        place_at(result, place_on_earth(result, float(lon[3]), float(result.plane.backward(result.points)[1][3]))) == 3
+    )
 
 
 @pytest.mark.parametrize("wrap", ["Feature", "FeatureCollection", "GeometryCollection"])
@@ -311,8 +313,8 @@ def test_the_plane_survives_the_file_and_belongs_to_the_claim(tmp_path):
 def test_a_claim_rounds_the_stretch_up():
     plane = Plane(latitude=-10.0, longitude=-20.0, unit="km")
     for radius in np.linspace(1.0, 480.0, 50):
-        said = float(plane.accuracy(radius).split("less than ")[1].split()[0])
-        assert plane.excess(radius) < said < 1.03 * plane.excess(radius)
+        output = float(plane.accuracy(radius).split("less than ")[1].split()[0])
+        assert plane.excess(radius) < output < 1.03 * plane.excess(radius)
     assert "10 S 20 W" in plane.words()
 
 

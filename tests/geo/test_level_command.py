@@ -58,8 +58,8 @@ def test_certified_table_keeps_odds_factor():
 def test_the_document_in_three_forms():
     asked = {"radius": 200.0, "unit": "metres", "reports": 4, "interest": 300.0, "confidence": 0.9}
     epsilon = math.log(2) / 200
-    told = level_document(**asked, epsilon=epsilon)
-    assert list(told) == DOCUMENT
+    content = level_document(**asked, epsilon=epsilon)
+    assert list(content) == DOCUMENT
     expected = {
         "unit": "m", "epsilon": epsilon, "epsilon_unit": "nats per m", "nats": math.log(2), "factor": 2.0,
         "factor_both_within": 4.0, "expected_distance": 400 / math.log(2), "nats_together": math.log(16),
@@ -67,9 +67,9 @@ def test_the_document_in_three_forms():
         "retrieval_radius": 300 + 3.889720 / epsilon,
     }  # fmt: skip
     for name, value in expected.items():
-        assert told[name] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-6)), name
-    assert told["nats_both_within"] == 2 * told["nats"]
-    assert [told["quantiles"][p] * epsilon for p in ("0.5", "0.9", "0.95", "0.99")] == pytest.approx(
+        assert content[name] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-6)), name
+    assert content["nats_both_within"] == 2 * content["nats"]
+    assert [content["quantiles"][p] * epsilon for p in ("0.5", "0.9", "0.95", "0.99")] == pytest.approx(
         [1.678347, 3.889720, 4.743865, 6.638352], abs=5e-7
     )
 

@@ -54,15 +54,15 @@ def by_hand(points, people, nodes, cell, *, reach=8000.0, dry=None):
         int(np.argmin(away)) if free and (away := np.hypot(*(points - node).T)).min() < reach else -1
         for node, free in zip(nodes, dry, strict=True)
     ]
-    held = np.zeros(len(nodes))
+    figures = np.zeros(len(nodes))
     for number, count in enumerate(people):
         mine = [place for place, who in enumerate(owner) if who == number]
         if not mine:
             away = np.where(dry, np.hypot(*(nodes - points[number]).T), np.inf)
             mine = [int(np.argmin(away))]
         for place in mine:
-            held[place] += count / len(mine)
-    return held / cell**2
+            figures[place] += count / len(mine)
+    return figures / cell**2
 
 
 def nodes_of(raster):
@@ -73,13 +73,13 @@ def nodes_of(raster):
 def test_everybody_lives_in_the_cells_nearest_to_their_point(tmp_path, name, reach):
     points, people = villages()
     points[7] = points[8] + 3.0  # two in one cell
-    found = read_people(write_people(tmp_path, points, people, name), valley(), reach=reach)
-    expected = by_hand(points, people, nodes_of(found.density), 500.0, reach=reach or 8000.0)
-    assert found.density.values.ravel() == pytest.approx(expected, rel=1e-12)
-    assert found.density.values.sum() * 500.0**2 == pytest.approx(people.sum(), rel=KEPT)
-    assert (found.inside, found.outside, found.points) == (people.sum(), 0.0, (people > 0).sum())
-    assert (found.density.values == 0).any() == (reach is not None)
-    assert found.density.value_unit == "people per m^2"
+    result = read_people(write_people(tmp_path, points, people, name), valley(), reach=reach)
+    expected = by_hand(points, people, nodes_of(result.density), 500.0, reach=reach or 8000.0)
+    assert result.density.values.ravel() == pytest.approx(expected, rel=1e-12)
+    assert result.density.values.sum() * 500.0**2 == pytest.approx(people.sum(), rel=KEPT)
+    assert (result.inside, result.outside, result.points) == (people.sum(), 0.0, (people > 0).sum())
+    assert (result.density.values == 0).any() == (reach is not None)
+    assert result.density.value_unit == "people per m^2"
 
 
 def test_lattice_extends_that_of_the_domain(tmp_path):
@@ -108,21 +108,21 @@ def test_nobody_lives_in_the_water_and_nobody_drowns(tmp_path):
     ring = [[east[0], north[0]], [east[1], north[0]], [east[1], north[1]], [east[0], north[1]], [east[0], north[0]]]
     lake = tmp_path / "lake.geojson"
     lake.write_text(json.dumps({"type": "Polygon", "coordinates": [ring]}), encoding="utf-8")
-    found = read_people(write_people(tmp_path, points, people), valley(), water=read_area(lake))
-    nodes = nodes_of(found.density)
+    result = read_people(write_people(tmp_path, points, people), valley(), water=read_area(lake))
+    nodes = nodes_of(result.density)
     dry = nodes[:, 0] > -1100.0
     expected = by_hand(points, people, nodes, 500.0, dry=dry)
-    assert (found.density.values.ravel()[~dry] == 0).all()
-    assert found.density.values.ravel() == pytest.approx(expected, rel=1e-12)
-    assert found.density.values.sum() * 500.0**2 == pytest.approx(people.sum(), rel=KEPT)
+    assert (result.density.values.ravel()[~dry] == 0).all()
+    assert result.density.values.ravel() == pytest.approx(expected, rel=1e-12)
+    assert result.density.values.sum() * 500.0**2 == pytest.approx(people.sum(), rel=KEPT)
 
 
 def test_the_shipped_points_are_all_there():
     domain = valley((10, 10))
     plane = Plane(latitude=40.0, longitude=-75.0)
-    found = read_people(NORTHEAST, Domain.grid((10, 10), cell=500.0, unit="m", origin=-2500.0, plane=plane))
-    assert found.inside + found.outside == 50_067_697
-    assert found.density.values.sum() * 500.0**2 == pytest.approx(found.inside, rel=KEPT)
+    result = read_people(NORTHEAST, Domain.grid((10, 10), cell=500.0, unit="m", origin=-2500.0, plane=plane))
+    assert result.inside + result.outside == 50_067_697
+    assert result.density.values.sum() * 500.0**2 == pytest.approx(result.inside, rel=KEPT)
     with pytest.raises(InputError, match="no people live"):
         read_people(NORTHEAST, domain)
 
@@ -144,9 +144,9 @@ def test_invalid_lines_of_people_are_refused(tmp_path, line, words):
     path.write_text(f"{HEADER}0,10,46.2,7.4\n{line}\n", encoding="utf-8")
     with pytest.raises(InputError) as caught:
         read_people(path, valley())
-    told = f"{caught.value.message} {caught.value.value} {caught.value.remedy}"
+    content = f"{caught.value.message} {caught.value.value} {caught.value.remedy}"
     assert caught.value.field == "people"
-    assert [word for word in words if word not in told] == []
+    assert [word for word in words if word not in content] == []
 
 
 @pytest.mark.parametrize(

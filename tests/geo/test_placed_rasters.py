@@ -102,9 +102,9 @@ def test_projected_rasters_are_read_in_their_own_coordinates(tmp_path, unit, cel
     x, y = pyproj.Proj(UTM)(2.345, 48.86)
     low, step = (x - 20 * 90, y - 15 * 110), (90.0, 110.0)
     axes = [low[k] + step[k] * (np.arange(values.shape[k]) + 0.5) for k in (0, 1)]
-    found = raster_on(domain, tiff(tmp_path, values, low, step, UTM))
-    assert found.unit == unit
-    assert found.at(domain.points) == pytest.approx(by_hand(domain, axes, values, UTM), rel=INTERPOLATED)
+    result = raster_on(domain, tiff(tmp_path, values, low, step, UTM))
+    assert result.unit == unit
+    assert result.at(domain.points) == pytest.approx(by_hand(domain, axes, values, UTM), rel=INTERPOLATED)
 
 
 @pytest.mark.parametrize("turns", [0.0, 360.0])
@@ -214,13 +214,13 @@ def test_another_centre_is_another_plane(tmp_path, moved):
         with pytest.raises(InputError, match="does not cover"):
             raster_on(domain, path)
         return
-    found = raster_on(domain, path)
+    result = raster_on(domain, path)
     east = 1.0 if "x_0" in moved else 0.0
     north = 0.0 if "x_0" in moved else -0.0074 * 111.03 / 1.609344
     expected = shipped.at(domain.points + np.array([east, north]))
-    assert found.at(domain.points) == pytest.approx(expected, rel=2e-3)
-    assert math.isfinite(found.values.sum())
-    assert np.abs(found.at(domain.points) / shipped.at(domain.points) - 1).max() > 0.01
+    assert result.at(domain.points) == pytest.approx(expected, rel=2e-3)
+    assert math.isfinite(result.values.sum())
+    assert np.abs(result.at(domain.points) / shipped.at(domain.points) - 1).max() > 0.01
 
 
 @pytest.mark.parametrize("crs", ["EPSG:3857", "EPSG:3395", "EPSG:4087", UTM, "EPSG:2154", "EPSG:21781", "EPSG:2056"])
@@ -251,13 +251,13 @@ def test_web_maps_and_unnamed_degrees_are_read_where_they_lie(tmp_path):
     x, y = pyproj.Transformer.from_crs("EPSG:4326", "EPSG:3857", always_xy=True).transform(2.345, 48.86)
     low, step = (x - 30 * 100, y - 30 * 100), (100.0, 100.0)
     axes = [low[k] + step[k] * (np.arange(60) + 0.5) for k in (0, 1)]
-    found = raster_on(domain, tiff(tmp_path, values, low, step, "EPSG:3857"))
-    assert found.at(domain.points) == pytest.approx(by_hand(domain, axes, values, "EPSG:3857"), rel=INTERPOLATED)
+    result = raster_on(domain, tiff(tmp_path, values, low, step, "EPSG:3857"))
+    assert result.at(domain.points) == pytest.approx(by_hand(domain, axes, values, "EPSG:3857"), rel=INTERPOLATED)
     degrees = [2.325 + 0.001 * (np.arange(60) + 0.5), 48.845 + 0.001 * (np.arange(60) + 0.5)]
     for names in (("lon", "lat"), ("longitude", "latitude"), ("Lng", "LAT")):
         coords = dict(zip(names, degrees, strict=True))
         xr.Dataset({"density": (names, values)}, coords=coords).to_netcdf(tmp_path / "plain.nc", engine="h5netcdf")
         with pytest.raises(UnitError, match="are declared in degree while m was asked for"):
             md.read.raster(tmp_path / "plain.nc", unit="m")
-        found = raster_on(domain, tmp_path / "plain.nc")
-        assert found.at(domain.points) == pytest.approx(by_hand(domain, degrees, values, None), rel=1e-8)
+        result = raster_on(domain, tmp_path / "plain.nc")
+        assert result.at(domain.points) == pytest.approx(by_hand(domain, degrees, values, None), rel=1e-8)

@@ -476,10 +476,10 @@ def test_parameters_name_the_users_tables(tmp_path):
 @pytest.mark.study
 def test_the_script_sets_both_kinds_of_privacy_side_by_side():
     words = [sys.executable, str(ROOT / "scripts" / "streets.py"), "--nodes", "15"]
-    said = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
+    output = subprocess.run(words, check=True, capture_output=True, text=True).stdout.splitlines()
     rows = {
         line[:22].strip(): [float(word) for word in line[22:].split()]
-        for line in said
+        for line in output
         if line[:7] in ("streets", "straigh")
     }
     streets, straight, reduced = (rows[name] for name in ("streets", "straight lines", "streets, eps reduced"))

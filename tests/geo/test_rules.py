@@ -44,21 +44,21 @@ def test_nats_by_search_over_positions_and_reports(distance):
     """Second route: all positions of a lattice, all reports, in doubles."""
     row = next(row for row in audit_rule("android-coarse")["distances"] if row["distance"] == distance)
     away, likely, variation = search_lattice(distance)
-    for name, held in row["cells"].items():
-        assert held["nats"] == pytest.approx(away[name], rel=DOUBLES)
-    for name, held in row["probabilities"].items():
-        assert 0 <= held["nats"] - likely[name] <= LATTICE * distance
+    for name, figures in row["cells"].items():
+        assert figures["nats"] == pytest.approx(away[name], rel=DOUBLES)
+    for name, figures in row["probabilities"].items():
+        assert 0 <= figures["nats"] - likely[name] <= LATTICE * distance
     assert row["total_variation"] == pytest.approx(variation, rel=1e-4)
     assert row["total_variation"] >= variation - DOUBLES
-    for held in (*row["cells"].values(), *row["probabilities"].values()):
-        assert held["nats_per_km"] == pytest.approx(1000 * held["nats"] / distance)
+    for figures in (*row["cells"].values(), *row["probabilities"].values()):
+        assert figures["nats_per_km"] == pytest.approx(1000 * figures["nats"] / distance)
 
 
 def test_the_figures_that_are_cited():
     row = next(row for row in audit_rule("android-coarse")["distances"] if row["distance"] == 500)
-    told = [round(held["nats_per_km"], 1) for held in row["cells"].values()]
-    assert told == [2.3, 9.4, 17.2, 25.2, 41.1]
-    assert [round(held["nats_per_km"], 2) for held in row["probabilities"].values()] == [6.25, 8.87, 10.86]
+    content = [round(figures["nats_per_km"], 1) for figures in row["cells"].values()]
+    assert content == [2.3, 9.4, 17.2, 25.2, 41.1]
+    assert [round(figures["nats_per_km"], 2) for figures in row["probabilities"].values()] == [6.25, 8.87, 10.86]
     assert round(row["total_variation"], 2) == 0.38
 
 
@@ -120,16 +120,16 @@ def test_no_epsilon_is_finite(name):
 @pytest.mark.parametrize("name", RULES)
 def test_the_vectors_are_those_of_the_docs_and_right(name):
     """Second route: erfc of the C library, to the digits that doubles hold."""
-    told = vectors(name)
-    assert json.loads(VECTORS.read_text(encoding="utf-8"))[name] == told
-    grid, deviation = told["grid"], told["deviation"]
-    for vector in told["masses"]:
+    content = vectors(name)
+    assert json.loads(VECTORS.read_text(encoding="utf-8"))[name] == content
+    grid, deviation = content["grid"], content["deviation"]
+    for vector in content["masses"]:
         x, k, p = vector["position"], vector["cell"], float(vector["probability"])
         if deviation == 0:
             assert p == float((k - 0.5) * grid <= x < (k + 0.5) * grid)
         else:
             assert p == pytest.approx(math.exp(log_mass(float(x), k)), rel=1e-10)
-    for vector in told["reports"]:
+    for vector in content["reports"]:
         moved = vector["position"] + vector["offset"]
         assert -grid / 2 <= moved - vector["cell"] * grid < grid / 2
 
@@ -144,14 +144,14 @@ def test_the_program_of_the_page_accepts_the_vectors(monkeypatch, capsys):
 
 
 def test_probabilities_of_a_vector_add_up():
-    held = [v for v in vectors("android-coarse")["masses"] if v["position"] == 250 and abs(v["cell"]) <= 1]
-    assert sum(float(v["probability"]) for v in held) == pytest.approx(float(ndtr(5.5) - ndtr(-6.5)), rel=1e-12)
+    figures = [v for v in vectors("android-coarse")["masses"] if v["position"] == 250 and abs(v["cell"]) <= 1]
+    assert sum(float(v["probability"]) for v in figures) == pytest.approx(float(ndtr(5.5) - ndtr(-6.5)), rel=1e-12)
 
 
 def test_command_prints_the_audit(run, run_json):
-    code, said = run_json("audit", "android-coarse")
-    assert (code, said["effective_epsilon"]) == (0, None)
-    assert said["vectors"] == vectors("android-coarse")
+    code, output = run_json("audit", "android-coarse")
+    assert (code, output["effective_epsilon"]) == (0, None)
+    assert output["vectors"] == vectors("android-coarse")
     code, printed, _ = run("audit", "android-coarse")
     words = " ".join(printed.split())
     assert code == 0
@@ -174,8 +174,8 @@ def test_command_prints_the_audit(run, run_json):
 )
 def test_invalid_rules_are_refused(run_json, tmp_path, monkeypatch, words, field):
     monkeypatch.chdir(tmp_path)
-    code, said = run_json("audit", *words)
-    assert (code, said["error"]["field"]) == (2, field)
+    code, output = run_json("audit", *words)
+    assert (code, output["error"]["field"]) == (2, field)
     assert list(tmp_path.iterdir()) == []
 
 

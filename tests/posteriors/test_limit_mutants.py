@@ -205,8 +205,8 @@ def test_page_statements_on_mutants_are_true(kind: str, many: int, tmp_path: Pat
             arrays[start : start + mass.nbytes] = mass.astype("<u8").tobytes()
             batch.append((f"{number} {done}", contents, mass, Texts.of(json.dumps(contents), bytes(arrays))))
         (tmp_path / "texts.json").write_text(json.dumps([vars(texts) for *_, texts in batch]))
-        said = in_node(tmp_path, proof_script() + PROVED)
-        for (name, contents, mass, _), words in zip(batch, said, strict=True):
+        output = in_node(tmp_path, proof_script() + PROVED)
+        for (name, contents, mass, _), words in zip(batch, output, strict=True):
             true_loss = position_loss(mechanism.assign(mass=(("secret", "report"), mass)))
             counts.count(
                 name, words, lambda words, c=contents, m=mass, loss=true_loss: false_of_page(words, c, points, m, loss)

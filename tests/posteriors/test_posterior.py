@@ -246,7 +246,7 @@ def test_the_claim_of_limits_is_in_integers_of_known_size() -> None:
 def test_cap_with_other_constraints_reaches_optimum(other: Constraint) -> None:
     people = town(4)
     cap = PosteriorCap(radius=RADIUS, share="5/6", people=people)
-    alone, both = (Constrained(problem_at(4, 2, people), constraints=held) for held in ([cap], [cap, other]))
+    alone, both = (Constrained(problem_at(4, 2, people), constraints=figures) for figures in ([cap], [cap, other]))
     mechanism, stated = md.solve(both, gap=1e-6), both.statement().solve(solver="HIGHS")
     result = md.verify(mechanism)
     assert result.certified

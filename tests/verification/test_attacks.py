@@ -62,13 +62,13 @@ def possible(mechanism, report):
 def test_the_lattice_of_a_rounded_radius_gives_the_place_away():
     """Attack: radii are multiples of 1e-6 / eps. Source: laplace.js of Location Guard; Mironov, CCS 2012."""
     candidates = np.random.default_rng(0).uniform(0, 5000, (1000, 2))
-    found = 0
+    result = 0
     for user, step in enumerate(noise(50, 1, w_step=W_STEP)):
         report = candidates[user] + step
         steps = np.hypot(*(report - candidates).T) * EPSILON / W_STEP
         on = np.flatnonzero(abs(steps - np.round(steps)) < ON_LATTICE)
-        found += on.tolist() == [user]
-    assert found > 35
+        result += on.tolist() == [user]
+    assert result > 35
 
     problem = city()
     mechanism = baselines.planar_laplace(problem)
@@ -104,10 +104,10 @@ def test_dividing_rows_at_the_border_breaks_the_claim(rows):
         away = abs(problem.domain.index[:, None] - problem.domain.index[None])
         inside = cell_masses(10, 150.0, 0.00404249)[away[..., 0], away[..., 1]]
         table = inside / inside.sum(axis=1, keepdims=True)
-    found = audit(table, problem)
-    assert found.verdict == "broken"
-    assert found.ratio > 1.25
-    assert found.worst["log_ratio"] > 1.25 * found.worst["distance"]
+    result = audit(table, problem)
+    assert result.verdict == "broken"
+    assert result.ratio > 1.25
+    assert result.worst["log_ratio"] > 1.25 * result.worst["distance"]
 
     for form in (baselines.geometric(problem), baselines.planar_laplace(problem)):
         assert verify(form).certified
@@ -122,9 +122,9 @@ def test_neighbour_edges_are_not_the_euclidean_distance():
     mechanism = solve(Optimal(problem=design))
     metric = Euclidean(epsilon=0.6, unit=design.domain.unit)
     claimed = DesignProblem(domain=design.domain, metric=metric, prior=design.prior, loss=design.loss)
-    found = audit(probabilities(mechanism).values, claimed)
-    assert found.verdict == "broken"
-    assert 1.05 < found.ratio <= math.sqrt(TILTED) * UP_TO_ROUNDING
+    result = audit(probabilities(mechanism).values, claimed)
+    assert result.verdict == "broken"
+    assert 1.05 < result.ratio <= math.sqrt(TILTED) * UP_TO_ROUNDING
 
     assert "8-neighbour graph" in mechanism.attrs["claim"]
     ours = solve(Optimal(problem=claimed))
@@ -192,11 +192,11 @@ def test_solver_tolerance_breaks_the_claim(method):
     """Attack: entries under the tolerance of a solver bear any ratio. Source: HiGHS, tolerance 1e-7 is absolute."""
     problem = load_problem("philadelphia", cells=5, floor=0.2)
     table = raw_optimum(problem, method)
-    found = audit(table, problem)
-    assert found.verdict == "broken"
-    assert found.finite_epsilon > 1.5
+    result = audit(table, problem)
+    assert result.verdict == "broken"
+    assert result.finite_epsilon > 1.5
 
     ours = baselines.repair_table(table, problem)
     assert verify(ours).certified
     assert audit(probabilities(ours).values, problem).ratio <= UP_TO_ROUNDING
-    assert ours.attrs["expected_loss"] < found.loss * (1 + 1e-8)
+    assert ours.attrs["expected_loss"] < result.loss * (1 + 1e-8)

@@ -112,11 +112,11 @@ def test_the_true_multiple_holds_and_no_less_does(name):
 def test_normalised_geometric_is_half_again_its_claim():
     problem = paper_problem()
     table = probabilities(baselines.geometric(problem, 0.00404249, border="normalised")).values
-    found = audit(table, problem)
-    assert round(found.ratio, 4) == 1.5227
-    assert (found.verdict, found.infinite, found.divided) == ("broken", False, None)
-    assert found.effective_epsilon == pytest.approx(0.00404249 * found.ratio)
-    assert found.loss == pytest.approx(float((problem.weighted_loss * table).sum()))
+    result = audit(table, problem)
+    assert round(result.ratio, 4) == 1.5227
+    assert (result.verdict, result.infinite, result.divided) == ("broken", False, None)
+    assert result.effective_epsilon == pytest.approx(0.00404249 * result.ratio)
+    assert result.loss == pytest.approx(float((problem.weighted_loss * table).sum()))
 
 
 def test_planar_laplace_of_libqif():
@@ -125,46 +125,46 @@ def test_planar_laplace_of_libqif():
     problem = paper_problem()
     with pytest.raises(InputError, match=r"row \d+ does not sum to 1 .*1\.0000178"):
         audit(table, problem)
-    found = audit(table, problem, normalise=True)
-    assert round(found.ratio, 3) == 2.167
-    assert found.divided == "rows"
+    result = audit(table, problem, normalise=True)
+    assert round(result.ratio, 3) == 2.167
+    assert result.divided == "rows"
 
 
 @pytest.mark.parametrize(("border", "verdict"), [("clamped", "holds"), ("normalised", "broken")])
 def test_verdict_agrees_with_the_integer_certificate(border, verdict):
     problem = load_problem("euclidean", cells=6)
     mechanism = baselines.geometric(problem, border=border)
-    found = audit(probabilities(mechanism).values, problem)
-    assert found.ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
-    assert found.verdict == verdict or (verdict == "holds" and found.verdict == "holds up to rounding")
+    result = audit(probabilities(mechanism).values, problem)
+    assert result.ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
+    assert result.verdict == verdict or (verdict == "holds" and result.verdict == "holds up to rounding")
 
 
 def test_simplex_solutions_are_repaired_at_no_cost():
     problem = load_problem("philadelphia", cells=5, floor=0.2)
     table = raw_optimum(problem)
-    found = audit(table, problem)
-    assert found.infinite
-    assert found.ratio is found.effective_epsilon is found.worst["log_ratio"] is None
-    assert found.zeros["mixed_columns"] > 0
-    assert found.worst["other_probability"] == 0 < found.worst["probability"]
+    result = audit(table, problem)
+    assert result.infinite
+    assert result.ratio is result.effective_epsilon is result.worst["log_ratio"] is None
+    assert result.zeros["mixed_columns"] > 0
+    assert result.worst["other_probability"] == 0 < result.worst["probability"]
     fixed = baselines.repair_table(table, problem)
     assert verify(fixed).certified
-    assert fixed.attrs["expected_loss"] == pytest.approx(found.loss, rel=1e-7)
+    assert fixed.attrs["expected_loss"] == pytest.approx(result.loss, rel=1e-7)
 
 
 def test_metrics_without_one_level_have_no_effective_epsilon():
     problem = load_problem("philadelphia", cells=4)
-    found = audit(probabilities(baselines.exponential(problem)).values, problem)
-    assert found.verdict == "holds"
-    assert found.effective_epsilon is found.claimed_epsilon is found.epsilon_unit is None
-    assert found.prior == "given"
+    result = audit(probabilities(baselines.exponential(problem)).values, problem)
+    assert result.verdict == "holds"
+    assert result.effective_epsilon is result.claimed_epsilon is result.epsilon_unit is None
+    assert result.prior == "given"
 
 
 def test_audit_shows_its_verdict():
     problem = answers(3)
-    found = audit(TABLE, problem)
-    assert f"verdict  {found.verdict} ({found.breaches} breaches)" in repr(found)
-    assert found.prior == "uniform"
+    result = audit(TABLE, problem)
+    assert f"verdict  {result.verdict} ({result.breaches} breaches)" in repr(result)
+    assert result.prior == "uniform"
     with pytest.raises(InputError, match="the problem has 3 reports"):
         baselines.repair_table(TABLE[:, :2] / TABLE[:, :2].sum(axis=1, keepdims=True), problem)
     for table in ([["a", "b"]], [[0.5, 0.5], [1.0]]):
@@ -180,12 +180,12 @@ def test_no_scale_holds_for_an_infinite_ratio():
 
 def test_zeros_are_counted():
     table = np.array([[0.5, 0.25, 0.25, 0.0], [0.25, 0.25, 0.5, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    found = audit(table, answers(3, 0.5))
-    assert found.zeros == {"entries": 5, "empty_columns": 1, "mixed_columns": 2}
-    assert found.infinite
-    assert found.finite_epsilon == pytest.approx(math.log(4) / 0.5)
-    assert found.loss is None
-    assert "4 reports" in found.notes[0]
+    result = audit(table, answers(3, 0.5))
+    assert result.zeros == {"entries": 5, "empty_columns": 1, "mixed_columns": 2}
+    assert result.infinite
+    assert result.finite_epsilon == pytest.approx(math.log(4) / 0.5)
+    assert result.loss is None
+    assert "4 reports" in result.notes[0]
 
 
 def test_counts_are_divided_and_rounding_is_not_refused():
@@ -204,8 +204,8 @@ def test_every_row_is_divided_by_its_own_sum():
         ([[3, 1], [1, 1]], False, "counts"),
         ([[0.747, 0.249], [0.503, 0.503]], True, "rows"),
     ):
-        found = audit(np.array(table, float), problem, normalise=normalise)
-        assert (found.divided, found.finite_epsilon) == (divided, pytest.approx(math.log(2)))
+        result = audit(np.array(table, float), problem, normalise=normalise)
+        assert (result.divided, result.finite_epsilon) == (divided, pytest.approx(math.log(2)))
     for nothing in ([[3, 1], [0, 0]], [[0.6, 0.4], [0.0, 0.0]]):
         with pytest.raises(InputError, match=r"row 1 does not sum to 1 \(got 0\)"):
             audit(np.array(nothing, float), problem, normalise=True)
@@ -301,9 +301,9 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
 def test_the_export_of_a_mechanism_is_a_table(tmp_path):
     problem = load_problem("line", cells=5)
     mechanism = baselines.geometric(problem)
-    found = audit(export(mechanism, tmp_path / "line.csv"), problem)
-    assert found.divided == "counts"
-    assert found.ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
+    result = audit(export(mechanism, tmp_path / "line.csv"), problem)
+    assert result.divided == "counts"
+    assert result.ratio == pytest.approx(mechanism.attrs["ratio"], rel=1e-9)
 
 
 BAD_FILES = {
@@ -372,12 +372,12 @@ def table(tmp_path, monkeypatch):
 
 def test_command_line(run, run_json, table):
     words = ["audit", table, "--metric", "euclidean", "--epsilon", "0.3", "--unit", "km", "--places", "places.csv"]
-    code, found = run_json(*words, "-o", "fixed.nc")
+    code, result = run_json(*words, "-o", "fixed.nc")
     assert code == 0
-    assert (found["verdict"], found["epsilon_unit"], found["secrets"]) == ("broken", "nats per km", 3)
-    assert found["repaired"]["loss"] > found["loss"]
+    assert (result["verdict"], result["epsilon_unit"], result["secrets"]) == ("broken", "nats per km", 3)
+    assert result["repaired"]["loss"] > result["loss"]
     assert verify("fixed.nc").certified
-    assert run_json("audit", table, "--metric", "fixed.nc")[1] == {**found, "repaired": None}
+    assert run_json("audit", table, "--metric", "fixed.nc")[1] == {**result, "repaired": None}
     assert load("fixed.nc").attrs["program"] == "repaired"
     code, out, _ = run(*words)
     assert code == 0
@@ -398,8 +398,8 @@ def test_a_level_in_every_form(run, table, metric, words, epsilon):
     if metric == "euclidean":
         domain = Domain.points_at(read_places("places.csv"), unit="km")
         asked = on(domain, Euclidean(epsilon=float(epsilon), unit="km"), SquaredDistance())
-    found = audit(TABLE, asked)
-    expected = {**found.as_dict(), "repaired": None}
+    result = audit(TABLE, asked)
+    expected = {**result.as_dict(), "repaired": None}
     assert (code, json.loads(out)) == (0, expected)
 
 
@@ -429,9 +429,9 @@ def test_invalid_levels_are_refused(run, table, words, field):
 
 @pytest.mark.parametrize("words", ["--metric line --cells 3 --epsilon 1.5", "--metric discrete --epsilon=0.8"])
 def test_metrics_of_the_command_line(run_json, table, words):
-    code, found = run_json("audit", table, *words.split())
+    code, result = run_json("audit", table, *words.split())
     assert code == 0
-    assert found["ratio"] > 0
+    assert result["ratio"] > 0
 
 
 def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypatch):
@@ -442,11 +442,11 @@ def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypat
     mechanism = baselines.exponential(problem)
     save(mechanism, "ring.nc")
     np.save("ring.npy", probabilities(mechanism).values)
-    found = run_json("audit", "ring.npy", "--metric", "ring.nc")[1]
-    assert found["verdict"] in {"holds", "holds up to rounding"}
-    assert found["loss"] == pytest.approx(mechanism.attrs["expected_loss"])
+    result = run_json("audit", "ring.npy", "--metric", "ring.nc")[1]
+    assert result["verdict"] in {"holds", "holds up to rounding"}
+    assert result["loss"] == pytest.approx(mechanism.attrs["expected_loss"])
 
 
 def test_a_constant_table_reveals_nothing():
-    found = audit(np.full((4, 3), 1 / 3), answers(4), normalise=True)
-    assert (found.ratio, found.verdict, found.breaches) == (0, "holds", 0)
+    result = audit(np.full((4, 3), 1 / 3), answers(4), normalise=True)
+    assert (result.ratio, result.verdict, result.breaches) == (0, "holds", 0)

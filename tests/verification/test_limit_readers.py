@@ -178,8 +178,8 @@ def test_every_reader_lists_contents_of_any_disc(shape: Any, cell: Any, radius: 
     assert verify_table.discs_of(cap, table, []) == listed
     if NODE is not None:
         call = f"discsOf({json.dumps(points.T.tolist())}, {radius!r}, 'anywhere', true)"
-        found = in_node(tmp_path, f"{proof_script()}\nconsole.log(JSON.stringify({call}))")
-        assert set(map(frozenset, found)) == listed
+        result = in_node(tmp_path, f"{proof_script()}\nconsole.log(JSON.stringify({call}))")
+        assert set(map(frozenset, result)) == listed
 
 
 def test_lift_holds_for_every_disc() -> None:
@@ -198,12 +198,12 @@ LIFTS = ([1, 1], [1, 2], [0, 1], [5, 0], [65536, 1], [2, 1])  # the last one is 
 
 def test_script_prints_the_kind_of_a_limit(tmp_path: Path, capsys) -> None:
     """Discs about centres of cells are fewer than discs anywhere: the sentence names them, as Python's does."""
-    said = {}
+    output = {}
     for centres in ("anywhere", "places", "area"):
         path = md.export(limit_optimum(centres), tmp_path / f"{centres}.json")
         assert verify_table.main([str(path)]) == 0
-        (said[centres],) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("limit:")]
-    assert "in any disc of " in said["anywhere"]
-    assert "about the centre" not in said["anywhere"]
-    assert " about the centre of a cell" in said["places"]
-    assert "any cells that are together no larger than a disc of radius " in said["area"]
+        (output[centres],) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("limit:")]
+    assert "in any disc of " in output["anywhere"]
+    assert "about the centre" not in output["anywhere"]
+    assert " about the centre of a cell" in output["places"]
+    assert "any cells that are together no larger than a disc of radius " in output["area"]

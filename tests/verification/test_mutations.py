@@ -77,9 +77,9 @@ def limit_untruths(mechanism: xr.Dataset) -> list[str]:
     people = [limit["people"] for limit in limits if "people" in limit]
     stored = MechanismFile.read(mechanism)
     domain, mass = stored.domain, mechanism["mass"].values.tolist()
-    said = read_limits(limit_sentences(stored) or "", domain.unit)
+    output = read_limits(limit_sentences(stored) or "", domain.unit)
     points = tuple(map(tuple, domain.points.tolist()))
-    return list(false_limits(said, people, points, domain.cell or (), mass))
+    return list(false_limits(output, people, points, domain.cell or (), mass))
 
 
 class Counts:
@@ -108,15 +108,15 @@ class Counts:
                 return UNSTORED, []
         try:
             with time_limit():
-                found = verify(self.file if stored else mechanism)
+                result = verify(self.file if stored else mechanism)
         except MechdesignError:
             return REFUSED, []
         except (Exception, Hanging) as error:
             return "raised", [f"{type(error).__name__}: {error}"]
-        if not found.certified:
+        if not result.certified:
             return REFUSED, []
         kept = load(self.file) if stored else mechanism
-        reasons = [*untruths(plain(kept), found.as_dict()), *limit_untruths(kept)]
+        reasons = [*untruths(plain(kept), result.as_dict()), *limit_untruths(kept)]
         return (FALSE if reasons else TRUE), reasons
 
     def check(self, record_property) -> None:
@@ -132,9 +132,9 @@ class Counts:
 @pytest.mark.parametrize("kind", few_by_default(KINDS, *LEADING))
 def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
     file = save(honest_file(kind), tmp_path / "honest.nc")
-    found = verify(file)
-    assert found.certified, found.reasons
-    assert untruths(plain(load(file)), found.as_dict()) == []
+    result = verify(file)
+    assert result.certified, result.reasons
+    assert untruths(plain(load(file)), result.as_dict()) == []
 
 
 @pytest.mark.parametrize("kind", few_by_default(KINDS, *LEADING))

@@ -106,8 +106,8 @@ def test_optimum_falls_with_eps_and_with_more_reports(epsilon, factor, removed):
     fewer = solve(Optimal(problem=line(np.delete(places, removed), epsilon)), gap=GAP)
     assert looser.attrs["lower_bound"] <= optimum.attrs["expected_loss"]
     assert optimum.attrs["lower_bound"] <= fewer.attrs["expected_loss"]
-    for found in (optimum, looser, fewer):
-        assert 0 <= found.attrs["expected_loss"] - found.attrs["lower_bound"] <= GAP * found.attrs["expected_loss"]
+    for result in (optimum, looser, fewer):
+        assert 0 <= result.attrs["expected_loss"] - result.attrs["lower_bound"] <= GAP * result.attrs["expected_loss"]
 
 
 @given(seed=SEEDS, spread=some.floats(0, 3))
@@ -128,8 +128,8 @@ def test_write_read_verify_is_the_identity(seed, tmp_path_factory):
     problem = random_problem(seed)
     mechanism = build_dataset(problem, certified_masses(problem, seed), program="repaired")
     path = tmp_path_factory.mktemp("files") / "m.nc"
-    found = load(save(mechanism, path))
-    assert found.identical(mechanism)
+    result = load(save(mechanism, path))
+    assert result.identical(mechanism)
     assert verify(path) == verify(mechanism)
     assert verify(path).certified
 
@@ -150,5 +150,5 @@ def test_audit_scales_with_the_metric(seed, factor):
     problem = random_problem(seed)
     table = np.random.default_rng(seed).dirichlet(np.ones(3), problem.domain.size)
     scaled = dataclasses.replace(problem, metric=factor * problem.metric)
-    found, other = audit(table, problem), audit(table, scaled)
-    assert other.ratio * factor == pytest.approx(found.ratio, rel=1e-9)
+    result, other = audit(table, problem), audit(table, scaled)
+    assert other.ratio * factor == pytest.approx(result.ratio, rel=1e-9)

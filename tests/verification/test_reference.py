@@ -96,14 +96,14 @@ def test_lengths_of_a_level_map_are_those_of_the_package(kind: str) -> None:
     honest = honest_file(kind)
     file = File(**plain(honest))
     claim = read_claim(honest.attrs["claim"], file)
-    found = geometry.eikonal(file, claim.stencil or 0, claim.times)
+    result = geometry.eikonal(file, claim.stencil or 0, claim.times)
     metric, domain = (json.loads(honest.attrs[name]) for name in ("metric", "domain"))
     places = np.array(file.points("secret"), float)
     rebuilt = METRICS[metric["kind"]].from_description(metric, scale=metric["multiplier"], stored_edges=None)
     edges = rebuilt.edges(Domain.from_description(domain, places))
-    assert len(found) == len(edges.tail) == claim.edges
+    assert len(result) == len(edges.tail) == claim.edges
     for u, v, length in zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True):
-        assert float(found[min(u, v), max(u, v)]) == pytest.approx(length, rel=SIMPSON)
+        assert float(result[min(u, v), max(u, v)]) == pytest.approx(length, rel=SIMPSON)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_neighbours_around_masks_are_those_of_the_package(stencil: int, shape: t
     mask = np.random.default_rng(seed).random(shape) < 0.7
     mask.flat[[0, -1]] = True
     cells = {tuple(cell): u for u, cell in enumerate(np.argwhere(mask).tolist())}
-    found = {(u, v) for here, u in cells.items() for v in geometry.neighbours(here, stencil, cells) if u < v}
+    result = {(u, v) for here, u in cells.items() for v in geometry.neighbours(here, stencil, cells) if u < v}
     tail, head = stencil_pairs(Domain.grid(shape, cell=1.0, unit="m", mask=mask), stencil)
-    assert found == set(zip(tail.tolist(), head.tolist(), strict=True))
+    assert result == set(zip(tail.tolist(), head.tolist(), strict=True))
 
 
 def figures_printed_of(mechanism: xr.Dataset) -> dict[str, Any]:

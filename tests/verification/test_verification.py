@@ -80,15 +80,15 @@ def mechanism_of(problem: str, maker: str = "optimal") -> xr.Dataset:
 @pytest.mark.parametrize(("problem", "maker"), ON_ANY + ELSEWHERE)
 def test_every_mechanism_is_certified(problem: str, maker: str, tmp_path: Path) -> None:
     mechanism = mechanism_of(problem, maker)
-    found = verify(save(mechanism, tmp_path / "m.nc"))
-    assert found.certified, found.reasons
-    assert found.violations == 0
-    assert found.claim == mechanism.attrs["claim"]
-    assert "times the shortest-path distance of the edges listed" not in found.claim  # they are multiplied already
-    assert found.edge_source == ("edge list only" if problem.startswith("graph") else "geometry")
-    assert found.lower_bound_checked is (True if "lower_bound" in mechanism.attrs else None)
-    assert found.as_dict() == verify(mechanism).as_dict()
-    assert json.loads(json.dumps(found.as_dict()))["certified"] is True
+    result = verify(save(mechanism, tmp_path / "m.nc"))
+    assert result.certified, result.reasons
+    assert result.violations == 0
+    assert result.claim == mechanism.attrs["claim"]
+    assert "times the shortest-path distance of the edges listed" not in result.claim  # they are multiplied already
+    assert result.edge_source == ("edge list only" if problem.startswith("graph") else "geometry")
+    assert result.lower_bound_checked is (True if "lower_bound" in mechanism.attrs else None)
+    assert result.as_dict() == verify(mechanism).as_dict()
+    assert json.loads(json.dumps(result.as_dict()))["certified"] is True
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
@@ -149,8 +149,8 @@ def recompute_figures(mechanism: xr.Dataset) -> xr.Dataset:
     """Edges, level, claim and figures as the metric and the places of the file give them."""
     points = np.column_stack([mechanism["secret_x"], mechanism["secret_y"]])
     domain = Domain.from_description(json.loads(mechanism.attrs["domain"]), points)
-    told = json.loads(mechanism.attrs["metric"])
-    metric = METRICS[told["kind"]].from_description(told, scale=told["multiplier"], stored_edges=None)
+    content = json.loads(mechanism.attrs["metric"])
+    metric = METRICS[content["kind"]].from_description(content, scale=content["multiplier"], stored_edges=None)
     problem = on(domain, metric, SquaredDistance(), mechanism["prior"].values)
     return build_dataset(problem, mechanism["mass"].values, program="optimal")
 
@@ -311,11 +311,11 @@ def test_a_limit_that_the_integers_exceed_is_refused() -> None:
     forged = build_dataset(
         problem, mass, program="bounded", extras=Extras(parameters=program.parameters(), attributes=given)
     )
-    found = verify(forged)
-    assert not found.certified
-    assert "exceeds the limit, and so do" in found.reasons[0]
-    assert found.as_dict()["protects"] is None
-    assert "reasons" in repr(found)
+    result = verify(forged)
+    assert not result.certified
+    assert "exceeds the limit, and so do" in result.reasons[0]
+    assert result.as_dict()["protects"] is None
+    assert "reasons" in repr(result)
     kept = build_dataset(
         problem,
         mass,
@@ -324,19 +324,19 @@ def test_a_limit_that_the_integers_exceed_is_refused() -> None:
             parameters=md.programs.Bounded(problem=problem, worst_loss=worst * 1.01).parameters(), attributes=given
         ),
     )
-    found = verify(kept)
-    assert found.certified
-    assert found.protection is not None
-    assert found.as_dict()["factor_within"] == found.protection.factor
+    result = verify(kept)
+    assert result.certified
+    assert result.protection is not None
+    assert result.as_dict()["factor_within"] == result.protection.factor
 
 
 @pytest.mark.obligation("figures-recomputed")
 def test_bound_on_own_constraints_is_hidden() -> None:
     own = md.programs.Constrained(problem=PROBLEMS["graph"], constraints=[lambda table: table[0, 1] <= 0.2])
-    found = verify(solve(own))
-    assert found.certified
-    assert found.lower_bound_checked is None
-    assert found.lower_bound_reason == "it depends on constraints that a file cannot hold"
+    result = verify(solve(own))
+    assert result.certified
+    assert result.lower_bound_checked is None
+    assert result.lower_bound_reason == "it depends on constraints that a file cannot hold"
 
 
 def test_non_numeric_multipliers_prove_no_bound() -> None:
@@ -350,10 +350,10 @@ def test_non_numeric_multipliers_prove_no_bound() -> None:
 def test_verifiable_sources(tmp_path: Path) -> None:
     """A session design as an object and as a file; no export, no other file, no number."""
     design = design_with_rule("clock")
-    found = verify(md.sessions.save_design(design, tmp_path / "day.json"))
-    assert found.certified
-    assert (found.windows, found.as_dict()["windows"]) == (verify(design).windows, found.windows)
-    assert "windows" in repr(found)
+    result = verify(md.sessions.save_design(design, tmp_path / "day.json"))
+    assert result.certified
+    assert (result.windows, result.as_dict()["windows"]) == (verify(design).windows, result.windows)
+    assert "windows" in repr(result)
     for suffix in ("csv", "json"):
         with pytest.raises(InputError, match="an exported table cannot rebuild its claim"):
             verify(md.export(mechanism_of("discrete", "exponential"), tmp_path / f"t.{suffix}"))

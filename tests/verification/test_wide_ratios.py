@@ -59,9 +59,9 @@ def test_ratio_of_two_places_is_the_exact_one(nats):
     """The last two entries are subnormal; without a cap of 80 nats no scale is missed."""
     table = flip(nats)
     exact = exact_nats(table)
-    found = audit(table, pair())
-    assert exact <= Decimal(found.ratio) <= exact * Decimal(UP_TO_ROUNDING)
-    assert (found.verdict, found.breaches) == ("broken", 2)
+    result = audit(table, pair())
+    assert exact <= Decimal(result.ratio) <= exact * Decimal(UP_TO_ROUNDING)
+    assert (result.verdict, result.breaches) == ("broken", 2)
 
 
 @pytest.mark.parametrize("nats", [81.0, 700.0, 744.4])
@@ -72,9 +72,9 @@ def test_claim_just_above_holds_and_just_below_breaks(nats):
 
 
 def test_edge_of_1480_nats_is_no_cap():
-    found = audit(flip(700.0), pair(1480.0))
-    assert found.verdict == "holds"
-    assert found.ratio == pytest.approx(700 / 1480, rel=1e-12)
+    result = audit(flip(700.0), pair(1480.0))
+    assert result.verdict == "holds"
+    assert result.ratio == pytest.approx(700 / 1480, rel=1e-12)
 
 
 def test_extreme_doubles_break_at_their_logarithm():
@@ -122,8 +122,8 @@ def test_noise_on_a_wide_grid_is_audited(kind):
     np.fill_diagonal(apart, np.inf)
     expected = max(float((abs(logs - row).max(axis=1) / apart[u]).max()) for u, row in enumerate(logs)) / LEVEL
     states = []
-    found = audit(np.exp(logs), on(domain, LEVEL), on_progress=states.append)
-    assert found.ratio == pytest.approx(expected, rel=LOGARITHMS)
+    result = audit(np.exp(logs), on(domain, LEVEL), on_progress=states.append)
+    assert result.ratio == pytest.approx(expected, rel=LOGARITHMS)
     last = {state.method: state for state in states}
     assert list(last) == ["largest ratio", "claim", "exact ratio"]
     assert all(state.done == state.total > 0 for state in last.values())
