@@ -453,7 +453,7 @@ def check_metric(table: TableFile, claim: dict[str, Any]) -> list[str]:
     if domain["unit"] != table.header["unit"]:
         return [f"the claim is in nats per {domain['unit']} but the coordinates are in {table.header['unit']}"]
     if domain["kind"] == "grid" and lattice(table.points, domain) is None:
-        return [f"the coordinates are not those of different cells of a {_grid(domain)}"]
+        return [f"the coordinates are not centres of different cells of a {_grid(domain)}"]
     if metric.kind == "discrete":
         return check_discrete(table, claim)
     if metric.kind == "euclidean":
@@ -533,7 +533,7 @@ def _check_lengths(table: TableFile, claim: dict[str, Any], limit: ExactLimit) -
             # Any path within the limit proves the pair, so the first one will do.
             length = next((length for length in through if not limit.is_exceeded(length, u, v)), None)
             if length is None:
-                return [f"no path of edges from {u} to {v} is as short as the claim"]
+                return [f"no path of edges joins {u} and {v} within the distance of the claim"]
             path[v] = length
             last[direction] = v
     return []
