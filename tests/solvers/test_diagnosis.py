@@ -219,7 +219,10 @@ def test_docs_quote_the_prediction() -> None:
     core = inside(diagnosis(runpy.run_path(str(SCRIPT))["hill"](50, 2.0)))
     negative, predicted = core["negative"] == 1, core["predicted"] == 1
     predicted_cells, negative_cells, both = (int(x.sum()) for x in (predicted, negative, predicted & negative))
-    assert f"it names {predicted_cells} cells inside, {negative_cells} are negative, {both} are in both" in text
+    assert (
+        f"it names {predicted_cells} inner cells, {negative_cells} have negative weights, and {both} are in both"
+        in text
+    )
 
 
 @pytest.mark.study
