@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mechdesign.problem.problem import DesignProblem
 
 _METRIC_HELP = (
-    "The metric of the claim: FILE.nc (that of a mechanism), PROBLEM with its parameters, euclidean or discrete. "
+    "The metric of the claim, as FILE.nc of a mechanism, PROBLEM with its parameters, euclidean or discrete. "
     "euclidean takes --within METRES --factor ODDS, and --grid AxB --cell H or --places FILE.csv (and --reports "
     "FILE.csv). Add --unit U for lengths that are not in m. discrete takes --factor ODDS. Both take --loss. Both take "
     "--epsilon E instead of --factor; euclidean then needs --unit U."

@@ -49,8 +49,8 @@ def input_mechanisms(
 ) -> dict[str, xr.Dataset]:
     """Check the user's tables (n, m) or Datasets by name, at the smallest scale of the metric that they satisfy.
 
-    Nothing is repaired: entries below 2^-62 are rounded up to that, and a zero next to a positive probability of the
-    same report makes the ratio infinite. known: names that are taken.
+    Nothing is repaired. Entries below 2^-62 are rounded up to that. A zero next to a positive probability of the same
+    report makes the ratio infinite. known: names that are taken.
     """
     datasets = {}
     for name, value in (mechanisms or {}).items():

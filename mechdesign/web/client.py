@@ -146,8 +146,8 @@ def write_client(
 ) -> Path:
     """Verify a source and write the folder of its client.
 
-    It has report.bin, report.mjs and node.mjs (modules), report.js (a classic script that contains the table), types,
-    package.json and README.md; of a mechanism index.html, of a device map region.map and sample_region.c.
+    It has report.bin, report.mjs and node.mjs (modules), report.js (a classic script that contains the table) and
+    types, package.json and README.md. A mechanism adds index.html, a device map region.map and sample_region.c.
 
     Parameters
     ----------

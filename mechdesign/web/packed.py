@@ -16,7 +16,7 @@ A frame (mechanism/container.py) of the kind "table" or "factors". Its arrays, t
 | units | u2 d | e | their lengths in steps |
 | first | u4 d | c | columns alone: the number of the first generator of each |
 | from | u4 d | g | the place of every generator |
-| offset | u2 | g | what is added to the distance from there, in steps |
+| offset | u2 | g | added to the distance from there, in steps |
 
 E(t) of factors is not stored: E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio), as
 factored/certificate.py has it.

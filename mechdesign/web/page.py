@@ -37,7 +37,7 @@ _DEVICE = ("frame", "table", "region", "plane", "places", "draw", "ball")  # of 
 _SHARED = (
     "checkFactors, exactly, randomBytes, sha256, readRegion, NODES, WEIGHTS, "
     "Places, TableRows, PositionRows, FactorRows, RegionRows"
-)  # of what these export
+)  # exports of these modules
 _PROOF = (
     *("arrays", "exponential", "claim", "pairs", "table", "positions", "discs", "figures", "factors"),
     *("nouns", "squares", "paths", "protection", "sentence", "region", "prove", "open"),

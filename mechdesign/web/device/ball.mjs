@@ -67,7 +67,7 @@ export class RegionRows {
       if (number >= bound) continue;
       const place = this.#placeOfNumber(cell, number);
       if (place >= 0) return this.#cellOfPlace(place);
-      // The number is at least S, and the whole ball was settled: S follows from what it left of the number.
+      // The number is at least S, and the whole ball was settled: S follows from the rest of the number.
       const sum = number - this.#beyond + this.#floor * BigInt(this.#above.at(-1));
       if (bound > MOST_BOUND * sum) {
         throw new ReportError("table", "the map has a row bound that exceeds 4 times the row sum: use one that verify certifies");
@@ -249,8 +249,8 @@ export class RegionRows {
   }
 }
 
-/** The levels that the length of an edge (down, right) counts, by offsets from its upper end: `ends` times those of
- * both ends, `inner` times two in between, and two further ones once if the edge is long. */
+/** The levels that make up the length of an edge (down, right), by offsets from its upper end. Both ends count `ends`
+ * times, two levels in between `inner` times. A long edge counts two further levels once. */
 function counts(down, right, columns) {
   const side = Math.sign(right);
   if (down === 0 || right === 0) return { ends: 12, inner: 0, aside: 0, besides: 0, once: false, outer: 0, further: 0 };

@@ -87,8 +87,8 @@ export class FactorRows {
   #weight;
   #lists; // room for buckets: places, the entry after each, and the first entry of every bucket, -1 between draws
 
-  /** Fields: kernel, E(0..cap); start, where the neighbours of every place begin in their list; length of the edges to
-   * them; generators of columns (the first of each, their places and offsets), or null if columns are places. */
+  /** `kernel` has E(0..cap). `start` is the index at which the neighbours of every place begin, `length` has the edges to
+   * them. `generators` has the first of each column, their places and offsets; null if columns are places. */
   constructor({ cells, places, edges, cap, ratio, shift }, arrays) {
     const { weight, target, inner, tail, ahead, units, first, from: origins, offset } = arrays;
     Object.assign(this, { cells, reports: cells, weight, target, inner, cap });

@@ -67,12 +67,12 @@ export class PrivateLedger {
     } catch (error) {
       throw storageError(error);
     }
-    if (stored !== text) throw storageError("it does not give back what it was given");
+    if (stored !== text) throw storageError("it does not return the stored text");
     this.#seen = state[count];
   }
 
   damaged(why) {
-    return new ReportError("memory", `what was remembered ${why}: ${this.#of.remedy}`);
+    return new ReportError("memory", `the memory ${why}: ${this.#of.remedy}`);
   }
 
   async #parse(text) {

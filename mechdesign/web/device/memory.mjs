@@ -13,11 +13,11 @@ const REMEDY = "take the day's budget as spent, or call forget()";
 
 /** The memory under one key of a storage with getItem and setItem (Web Storage, or promises of the same).
  *
- * mechanism, the table that reports are drawn from; charge, what one of its reports costs in multiples of the metric:
- * a report of a table with twice the charge counts twice.
+ * mechanism: the name of the table that reports are drawn from. charge: the cost of one of its reports in multiples of
+ * the metric. A report of a table with twice the charge counts twice.
  *
- * A clock that is put forward and back frees nothing: a payment is dated with the latest time that was ever read, is kept
- * when it is a day old (the last `KEPT` are), and one dated in the future counts until it is a day old. */
+ * A clock that is put forward and back frees nothing. A payment has the latest time that was ever read. The last `KEPT`
+ * payments are kept even when they are a day old, and one of the future counts until it is a day old. */
 export class Memory {
   #ledger;
   #mechanism;
