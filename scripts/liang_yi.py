@@ -305,8 +305,8 @@ def kernel_grid(points: Array, every: int) -> tuple[Array, float]:
 def answer(options: argparse.Namespace) -> Iterator[tuple[str, pd.DataFrame]]:
     """Yield a table per threshold for one certified answer on a grid of outputs.
 
-    Columns: the error, its lower bound, the error after a remap, and the certified multiple of the claim; then the
-    error of the mean of n answers, the same if incomes are 20 % higher, and the error without a grid of outputs.
+    Columns: the error, its lower bound, the error after a remap, and the certified multiple of the claim. Then follow
+    the error of the mean of n answers, the same if incomes are 20 % higher, and the error without a grid of outputs.
     """
     # The mean of n answers has the error error / n + (1 - 1/n) bias^2. So the best mechanism for one answer may not be
     # the best for a million. Finite outputs make unbiased noise biased.

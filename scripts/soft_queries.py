@@ -10,8 +10,8 @@ r"""The soft queries of Liang and Yi (CCS 2024) with their pointwise Lipschitz c
 | Ridge | phi(<v, x>) | \|v\| times the K of phi |
 | Radial | phi(\|x - t\|) | the K of phi on the half-line of radii |
 
-`mechdesign.release.band` defines K and S, and computes both for a band. tau is the full width of the band in which an
-answer is between 0 and 1, in the unit of x. Places of a line are arrays of any shape. In a plane or space, the last
+`mechdesign.release.band` defines K and S, and computes both for a band. In the band, of full width tau
+in the unit of x, an answer is between 0 and 1. Places of a line are arrays of any shape. In a plane or space, the last
 axis has the coordinates.
 
     S of a kernel density = max of kappa(u) / g(h |u - a|) / h over u between a and 1, where kappa peaks      (1)

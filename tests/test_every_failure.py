@@ -1,8 +1,8 @@
 """A failure at any step: nothing is lost, half-written or unpaid.
 
 Every task runs many times in a fresh folder, and each time another step fails. Steps are the n-th call of the operating
-system, the n-th byte written to disk (by a limit of the system, which also holds for the HDF5 library), and memory at
-the n-th line of the modules that store. Afterwards another process would find the state that is checked here.
+system, the n-th byte written to disk, and memory at the n-th line of the modules that store. The system limits the
+bytes, so the HDF5 library is limited too. Afterwards another process would find the state that is checked here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """The best closed form that satisfies the claim of a problem, remapped under its prior: no design may lose more.
 
-Clamped planar Laplace and geometric noise, the exponential mechanism, randomized response and the constant report are
-private by theorem, and so are normalised rows of geometric noise with equal sums. Remapping keeps privacy. `BASELINES`
-keep their level and certify the scale after rounding; these forms are certified at the claim itself. With over 1,000
-secrets and a short time limit, some forms and the remap are skipped.
+All forms are private by theorem, normalised geometric noise if its rows have equal sums. Remapping keeps privacy.
+`BASELINES` keep their level and certify the scale after rounding; these forms are certified at the claim itself.
 """
 
 from __future__ import annotations

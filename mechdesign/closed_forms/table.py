@@ -1,7 +1,7 @@
 """The registry of baselines, which `compare` and `sweep` set next to a design, and pictures draw.
 
-Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism, for example by
-`closed_form_mechanism`. It raises UnsuitableError for unsupported problems. Capabilities fill ANYWHERE (private between
+Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism. It raises
+UnsuitableError for unsupported problems. Capabilities fill ANYWHERE (private between
 any two positions) and FREQUENCY_ORACLES (estimation of distributions), which `compare` adds on request.
 """
 

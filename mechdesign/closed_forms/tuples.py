@@ -6,8 +6,7 @@ Every point is reported on its own, by mechanisms private for c_i d:
 
 This is tight if all mechanisms have the same worst pair: n points cost n times the epsilon. One report of an aggregate
 f costs less: if d(f(x), f(x')) <= Delta d_inf(x, x') and K is private for c d, then K(f(x)) is private for Delta c
-d_inf. The centroid has Delta = 1. At one total eps in the plane, the mean distance is 2 / eps for a centroid and
-2 n / eps for each of n points. N = m^n tuples over m places have N^2 / 2 edges: this is for examples on small domains.
+d_inf. The centroid has Delta = 1. N = m^n tuples over m places have N^2 / 2 edges: for examples on small domains.
 Source: Andrés et al. 2013, section 3.3. `Budget` adds up the costs of independent reports without any table.
 """
 

@@ -2,8 +2,7 @@ r"""The Kantorovich (earth mover's) distance between distributions over places, 
 
     K(p, q) = min over plans of sum plan(x, y) d(x, y) = max over 1-Lipschitz f of sum f(x) (p(x) - q(x))
 
-Source: Alvim et al. 2018, section II, equations (1) and (3), and section V. The programs are in program.py, the bounds
-and their rounding in certificate.py.
+Source: Alvim et al. 2018, section II, equations (1) and (3), and section V.
 """
 
 from __future__ import annotations
