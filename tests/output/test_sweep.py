@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import runpy
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise
@@ -244,29 +244,24 @@ def test_impossible_pictures_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
     assert not list(tmp_path.iterdir())
 
 
-def command(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
-    monkeypatch.setattr(sys, "argv", ["mechdesign", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        runpy.run_module("mechdesign", run_name="__main__")
-    return int(str(ended.value.code))
-
-
 @needs("pictures")
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_writes_curve_and_picture(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     words = ("compare", "line", "--cells", 5, "--scales", "0.5:2:3", "--gap", 1e-6)
     files = tmp_path / "curve.nc", tmp_path / "curve.png"
-    assert command(monkeypatch, *words, "-o", files[0], "--json") == 0
-    rows = json.loads(capsys.readouterr().out)
-    assert command(monkeypatch, "export", files[0], "-o", files[1]) == 0
+    code, out, _ = run(*words, "-o", files[0], "--json")
+    assert code == 0
+    rows = json.loads(out)
+    assert run("export", files[0], "-o", files[1])[0] == 0
     assert rows == sweeps.curve_rows(sweeps.curve_points(load_drawable(files[0])))
     assert [row["scale"] for row in rows] == [0.5, 1.0, 2.0]
     assert files[1].stat().st_size > 10_000
-    assert command(monkeypatch, *words) == 0
-    lines = capsys.readouterr().out.splitlines()
+    code, out, _ = run(*words)
+    assert code == 0
+    lines = out.splitlines()
     printed = [line.split()[:2] for line in lines if line.split()[:1] == ["0.5"]]
     assert printed[0] == ["0.5", f"{rows[0]['loss']:.5g}"]
     assert any("*" in line for line in lines)
-    assert command(monkeypatch, *words, "-o", files[0]) == 2
+    assert run(*words, "-o", files[0])[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -286,8 +281,9 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
         (("--level", 1), "--level"),
     ],
 )
-def test_the_command_refuses(
-    words: tuple[object, ...], field: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_command_refuses_scales(
+    words: tuple[object, ...], field: str, run: Callable[..., tuple[int, str, str]]
 ) -> None:
-    assert command(monkeypatch, "compare", "line", *words, "--json") == 2
-    assert json.loads(capsys.readouterr().out)["error"]["field"] == field
+    code, out, _ = run("compare", "line", *words, "--json")
+    assert code == 2
+    assert json.loads(out)["error"]["field"] == field

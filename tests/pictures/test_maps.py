@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,6 @@ from fixtures.forged_files import write_anyway
 from fixtures.problems import CASES, grid, varying_level
 from fixtures.random_columns import column_mechanism as columned
 from matplotlib.axes import Axes
-from test_sweep import command
 
 import mechdesign as md
 from mechdesign import (
@@ -318,19 +318,23 @@ def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.Mo
     assert not (tmp_path / "rows.svg").exists()
 
 
-def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_exports_picture(tmp_path: Path, run: Callable[..., tuple[int, str, str]]) -> None:
     file, picture = save(table(LINE), tmp_path / "mechanism.nc"), tmp_path / "picture.png"
-    assert command(monkeypatch, "export", file, "-o", picture, "--json") == 0
-    assert json.loads(capsys.readouterr().out) == {"file": str(picture)}
+    code, out, _ = run("export", file, "-o", picture, "--json")
+    assert code == 0
+    assert json.loads(out) == {"file": str(picture)}
     first = picture.read_bytes()
     assert first.startswith(b"\x89PNG")
-    assert command(monkeypatch, "export", file, "-o", picture) == 2
-    assert "exists already" in capsys.readouterr().err
-    assert command(monkeypatch, "export", file, "-o", picture, "--overwrite", "--rows", "3,5") == 0
-    assert "wrote" in capsys.readouterr().err
+    code, _, err = run("export", file, "-o", picture)
+    assert code == 2
+    assert "exists already" in err
+    code, _, err = run("export", file, "-o", picture, "--overwrite", "--rows", "3,5")
+    assert code == 0
+    assert "wrote" in err
     assert picture.read_bytes() != first
-    assert command(monkeypatch, "export", file, "-o", tmp_path / "x.png", "--rows", 14, "--json") == 2
-    assert json.loads(capsys.readouterr().out)["error"]["field"] == "secret"
+    code, out, _ = run("export", file, "-o", tmp_path / "x.png", "--rows", 14, "--json")
+    assert code == 2
+    assert json.loads(out)["error"]["field"] == "secret"
     assert not (tmp_path / "x.png").exists()
 
 
