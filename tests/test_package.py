@@ -60,12 +60,12 @@ def contents():
 
 def good(contents):
     metadata = "\n".join(f"{key}: {value}" for key, value in contents.RECORDS.items()) + "\n\ntext"
-    wheel = dict.fromkeys(contents.NEEDED, b"") | {
+    wheel = dict.fromkeys(contents.REQUIRED_FILES, b"") | {
         "mechdesign-1.dist-info/METADATA": metadata.encode(),
         "mechdesign-1.dist-info/entry_points.txt": b"mechdesign = mechdesign.cli.main:main",
     }
-    packed = {name.replace("mechdesign/_problems/", "problems/") for name in contents.NEEDED}
-    return wheel, {"README.md", "LICENSE", "mechdesign/x.py", *packed}, set(contents.NEEDED)
+    packed = {name.replace("mechdesign/_problems/", "problems/") for name in contents.REQUIRED_FILES}
+    return wheel, {"README.md", "LICENSE", "mechdesign/x.py", *packed}, set(contents.REQUIRED_FILES)
 
 
 def test_contents_are_told_apart(contents):
@@ -75,11 +75,14 @@ def test_contents_are_told_apart(contents):
     assert contents.problems_of(less, sdist, checkout) == [
         "mechdesign/verification/verify_table.py is missing in the wheel"
     ]
-    more = wheel | {"tests/test_x.py": b"", "mechdesign/x.pyc": b"", "mechdesign/y": bytes(contents.LARGEST)}
+    more = wheel | {"tests/test_x.py": b"", "mechdesign/x.pyc": b"", "mechdesign/y": bytes(contents.MAX_BYTES)}
     assert contents.problems_of(more, sdist, checkout) == [
-        *(f"{name} is in the wheel alone" for name in ("mechdesign/x.pyc", "mechdesign/y", "tests/test_x.py")),
+        *(
+            f"{name} is in the wheel, not in the checkout"
+            for name in ("mechdesign/x.pyc", "mechdesign/y", "tests/test_x.py")
+        ),
         "mechdesign/x.pyc is compiled",
-        f"the wheel holds more than {contents.LARGEST} bytes",
+        f"the wheel holds more than {contents.MAX_BYTES} bytes",
     ]
     unpacked = sdist - {"mechdesign/py.typed", "problems/philadelphia.py"}
     assert contents.problems_of(wheel, unpacked, checkout) == [

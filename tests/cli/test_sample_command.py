@@ -81,7 +81,7 @@ def test_numbers_beyond_a_scale_count_for_its_last_cell() -> None:
 def test_places_without_cells_are_named_exactly() -> None:
     domain = md.Domain.points_at([[0.0, 1.0], [0.5, 0.1]], unit="km")
     assert place_at(domain, (0.5, 0.1)) == 1
-    with pytest.raises(md.errors.InputError, match="1 is nearest"):
+    with pytest.raises(md.errors.InputError, match="the nearest place, number 1"):
         place_at(domain, (0.5, 0.100001))
 
 

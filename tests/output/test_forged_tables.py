@@ -286,12 +286,12 @@ UNTRUE = [
     (smaller(1e-12), "holes", LONG),
     (every_edge(lambda length: length * (1 + 1e-11)), "holes", LONG),
     (place("7.36"), "holes", "different cells of a 4 x 5 grid"),
-    (without((0, 1)), "holes", "no path of edges from 0 to 1"),
-    (without((0, 6)), "all pairs", "no path of edges from 0 to 6"),
+    (without((0, 1)), "holes", "no path of edges joins 0 and 1"),
+    (without((0, 6)), "all pairs", "no path of edges joins 0 and 6"),
     (smaller(1e-11), "discrete", LONG),
     (smaller(1e-11, "epsilon"), "discrete", LONG),
     (every_edge(lambda length: length * (1 + 1e-11)), "discrete", LONG),
-    (without((1, 3)), "discrete", "no path of edges from 1 to 3"),
+    (without((1, 3)), "discrete", "no path of edges joins 1 and 3"),
     (without((0, 1), (0, 6)), "graph", "do not connect"),
 ]
 
