@@ -49,7 +49,7 @@ def problem(
     density = read_raster(SHIPPED, unit="mi").stretch(extent, extent)
     domain = Domain.grid((cells, cells), cell=extent / cells, unit="1")
     if label_map == "constructed":
-        require_memory(domain.size, labels, tables=6, what="the table of losses")
+        require_memory(domain.size, labels, tables=6, noun="the table of losses")
         centres = extent * ((0.5 + np.arange(1, labels + 1)[:, None] * STEP) % 1.0)
         squared_distance = ((domain.points[:, None, :] - centres) ** 2).sum(axis=2)
         query = Query(labels=squared_distance.argmin(axis=1))

@@ -61,7 +61,7 @@ def problem(
             "a network has two tables", field="edges_file", value=edges_file, remedy="give nodes_file and edges_file"
         )
     if nodes_file == "synthetic":
-        require_memory(nodes, nodes, tables=7, what="a mechanism over the nodes", field="nodes", remedy="use fewer")
+        require_memory(nodes, nodes, tables=7, noun="a mechanism over the nodes", field="nodes", remedy="use fewer")
         roads = synthetic_roads(nodes, seed)
     else:
         file_unit = None if unit == "auto" else unit

@@ -129,7 +129,7 @@ EQUIVALENT = {  # (code of the line without its comment, change): why no promise
         "plan.table is None or report is None -> (plan.table is None and report is None)",
     ): "a tick with a table has a report",
     (
-        'require_memory(count, len(chain.place), tables=3, what="the probabilities at every tick", field="ticks")',
+        'require_memory(count, len(chain.place), tables=3, noun="the probabilities at every tick", field="ticks")',
         "3 -> (4)",
     ): "an estimate of memory",
     ('content = file.read(MOST_BYTES + 1) if status.st_size <= MOST_BYTES else b""', "1 -> (2)"): "also refused",

@@ -34,7 +34,7 @@ from mechdesign.mechanism.sampler import Sampler
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.surveys.estimation import empirical, expectation_maximization, maximum_likelihood
-from mechdesign.surveys.likelihood import checked_counts
+from mechdesign.surveys.likelihood import check_counts
 
 ESTIMATORS = ("stopped", "maximum_likelihood", "empirical")
 TOLERANCE = 1e-9  # relative, of every Kantorovich distance
@@ -69,7 +69,7 @@ class Study:
                 raise InputError(
                     "needs reports at the secrets for the estimator empirical", field="estimators", value=name
                 )
-        total = int(checked_counts(self.counts, first.size, "secret").sum())
+        total = int(check_counts(self.counts, first.size, "secret").sum())
         steps = [0, *self.sizes]
         if len(steps) == 1 or steps[-1] > total or any(a >= b or b != int(b) for a, b in pairwise(steps)):
             message = f"must be ascending integers from 1 to {total}, the size of the dataset"

@@ -87,7 +87,7 @@ def browser():
 
 
 @pytest.fixture
-def opened(browser):
+def open_page(browser):
     """Open pages without a network; they are closed after the test."""
     kept = []
 

@@ -40,10 +40,10 @@ class Steps:
     def __init__(self, failing: int, error: Callable[[], BaseException]) -> None:
         self.failing, self.error, self.count, self.failed = failing, error, 0, ""
 
-    def step(self, what: str) -> None:
+    def step(self, noun: str) -> None:
         self.count += 1
         if self.count == self.failing:
-            self.failed = what
+            self.failed = noun
             raise self.error()
 
 
@@ -173,24 +173,24 @@ def check_release(folder: Path, session: md.sessions.Session, got: Any) -> None:
 
 
 def open_ledger(folder: Path) -> Path:
-    with work_folder(folder / "work", "a run", of="a test") as opened:
-        opened.write("old from 0", {"a": np.arange(3)})
+    with work_folder(folder / "work", "a run", of="a test") as open_page:
+        open_page.write("old from 0", {"a": np.arange(3)})
     return folder / "work"
 
 
 def write_block(path: Path) -> Any:
-    with work_folder(path, "a run", of="a test") as opened:
-        opened.write("new from 0", {"a": np.arange(5)})
+    with work_folder(path, "a run", of="a test") as open_page:
+        open_page.write("new from 0", {"a": np.arange(5)})
     return path
 
 
 def work_stands(_: Path, path: Path, got: Any) -> None:
-    with work_folder(path, "a run", of="a test") as opened:
-        assert opened.read("old from 0")["a"].tolist() == [0, 1, 2]
-        new = opened.read("new from 0")
+    with work_folder(path, "a run", of="a test") as open_page:
+        assert open_page.read("old from 0")["a"].tolist() == [0, 1, 2]
+        new = open_page.read("new from 0")
         assert new["a"].tolist() == [*range(5)] if got is not None or new is not None else True
-        opened.write("new from 0", {"a": np.arange(5)})
-        assert opened.read("new from 0")["a"].tolist() == [*range(5)]
+        open_page.write("new from 0", {"a": np.arange(5)})
+        assert open_page.read("new from 0")["a"].tolist() == [*range(5)]
 
 
 TASKS = {

@@ -51,7 +51,7 @@ def read_bytes(stream: BinaryIO, source: Path, *, field: str, limit: int, expans
     """Read at most `limit` bytes; expansion: bytes of memory for one byte of the file, once parsed."""
     size = os.fstat(stream.fileno()).st_size
     if size <= limit:
-        require_bytes(size * expansion, what="reading the file", field=field, value=source)
+        require_bytes(size * expansion, noun="reading the file", field=field, value=source)
         # One byte more than the size shows a file that has grown since.
         content = stream.read(size + 1)
     if size > limit or len(content) > size:

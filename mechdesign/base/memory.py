@@ -21,12 +21,12 @@ def max_items_in_memory(size: int) -> int:
     return int(SAFETY * psutil.virtual_memory().available) // size
 
 
-def require_bytes(need: int, *, what: str, field: str, value: object, remedy: str = _REMEDY) -> None:
+def require_bytes(need: int, *, noun: str, field: str, value: object, remedy: str = _REMEDY) -> None:
     """Refuse to take `need` bytes that exceed 80 % of the available memory."""
     available = max_items_in_memory(1)
     if need > available:
         raise SizeError(
-            f"{what} would need {need / 1e9:.1f} GB, and {available / SAFETY / 1e9:.1f} GB are free",
+            f"{noun} would need {need / 1e9:.1f} GB, and {available / SAFETY / 1e9:.1f} GB are free",
             field=field,
             value=value,
             remedy=remedy,
@@ -34,13 +34,13 @@ def require_bytes(need: int, *, what: str, field: str, value: object, remedy: st
 
 
 def require_memory(
-    rows: int, columns: int, *, tables: int, what: str, field: str = "cells", remedy: str = "use fewer cells"
+    rows: int, columns: int, *, tables: int, noun: str, field: str = "cells", remedy: str = "use fewer cells"
 ) -> None:
     """Refuse `tables` arrays (rows, columns) of 64-bit numbers beyond 80 % of the available memory."""
     # Python's integers: a product of NumPy's could wrap to a small number.
     require_bytes(
         math.prod(map(int, (rows, columns, tables, BYTES_PER_ENTRY))),
-        what=f"{what} ({tables} tables of {rows} x {columns})",
+        noun=f"{noun} ({tables} tables of {rows} x {columns})",
         field=field,
         value=rows,
         remedy=remedy,

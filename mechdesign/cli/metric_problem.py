@@ -39,7 +39,7 @@ def named_problem(
         reports = domain = Domain.nodes(secrets)
         claim, loss = Discrete(epsilon=_number(parameters, "epsilon")), "zero-one"
     else:
-        unit = _required(parameters, "unit")
+        unit = _parameter(parameters, "unit")
         reports = domain = _domain(parameters, unit, secrets, columns)
         if "reports" in parameters:
             reports = Domain.points_at(read_places(parameters["reports"], columns=columns), unit=unit)
@@ -72,14 +72,14 @@ def _domain(parameters: Mapping[str, str], unit: str, secrets: int, columns: Col
     return Domain.grid(shape, cell=_number(parameters, "cell"), unit=unit)
 
 
-def _required(parameters: Mapping[str, str], name: str) -> str:
+def _parameter(parameters: Mapping[str, str], name: str) -> str:
     if name not in parameters:
         raise InputError(f"the metric needs --{name}", field=name, value="none")
     return parameters[name]
 
 
 def _number(parameters: Mapping[str, str], name: str) -> float:
-    word = _required(parameters, name)
+    word = _parameter(parameters, name)
     try:
         return real_number(word)
     except ValueError as error:

@@ -247,7 +247,7 @@ def _solve_and_print(
 
     problem, file = program.problem, request.file
     beside = {"published": file.published(problem.parameters), "remark": file.remark(problem)}
-    # The eikonal program solves one linear system: there is no gap to reach.
+    # The eikonal program solves one linear system, which has a loss but no gap.
     target = request.gap if program.name != "eikonal" else None
     with two_steps():  # the first Ctrl-C ends the search; its result is written and printed
         with printing.progress(

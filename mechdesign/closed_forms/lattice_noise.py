@@ -49,7 +49,7 @@ def displacements(shape: tuple[int, ...], cell: float, epsilon: float) -> int:
     """Number of displacements 0, 1, ... cells for which masses of noise at `epsilon` per unit are computed."""
     # From any cell the domain ends within `max(shape)` cells; the tail comes on top.
     count = max(shape) + math.ceil(TAIL_NATS / (epsilon * cell))
-    require_memory(2 * count, 2 * count if len(shape) > 1 else 1, tables=2, what=f"noise at {epsilon:.3g} per unit")
+    require_memory(2 * count, 2 * count if len(shape) > 1 else 1, tables=2, noun=f"noise at {epsilon:.3g} per unit")
     return count
 
 
@@ -63,7 +63,7 @@ def clamp_to_border(offsets: Floats, domain: Domain) -> Matrix:
     kernel = offsets[:, None] if offsets.ndim == 1 else offsets
     shape = (domain.shape[0], 1) if len(domain.shape) == 1 else (domain.shape[0], domain.shape[1])
     cells = shape[0] * shape[1]
-    require_memory(cells, cells, tables=2, what="a closed form")
+    require_memory(cells, cells, tables=2, noun="a closed form")
     # Masses depend on |a| and |b|, so a reflection gives all signed displacements.
     full = np.pad(kernel, [(side - 1, 0) for side in kernel.shape], mode="reflect")
     # Clamping acts on each axis alone: rows first, once for all cells of a row.

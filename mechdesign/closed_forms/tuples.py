@@ -34,7 +34,7 @@ from mechdesign.problem.problem import DesignProblem
 def tuple_distances(problem: DesignProblem, count: int) -> Matrix:
     """d_inf (N, N) in nats between all tuples of `count` secrets of the problem, the first point slowest."""
     points, size = check_whole(count, "count"), problem.domain.size
-    require_memory(size**points, size**points, tables=5, what=f"the pairs of all tuples of {points} points")
+    require_memory(size**points, size**points, tables=5, noun=f"the pairs of all tuples of {points} points")
     places = np.unravel_index(np.arange(size**points), (size,) * points)
     return functools.reduce(np.maximum, (problem.distances[np.ix_(point, point)] for point in places))
 
@@ -46,7 +46,7 @@ def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
     """
     distances = tuple_distances(problem, count)
     report_count = problem.reports.size**count
-    require_memory(len(distances), report_count, tables=4, what="a table over tuples")
+    require_memory(len(distances), report_count, tables=4, noun="a table over tuples")
     # Every pair is an edge, because no rule says which pairs of tuples suffice.
     tail, head = np.triu_indices(len(distances), 1)
     prior = _over_tuples([problem.prior_array[:, None]] * count, np.multiply).ravel()

@@ -130,7 +130,7 @@ def _layout(header: dict[str, Any]) -> Layout:
         raise file_error(
             "must be two numbers with few enough places", "cells", f"{cells!s:.80}", f"at most {MOST_PLACES}"
         )
-    require_bytes(_WORKING * places, what="the map", field="cells", value=places)
+    require_bytes(_WORKING * places, noun="the map", field="cells", value=places)
     return [[name, kind, shape, 1] for name, kind in _TYPES.items()]
 
 

@@ -93,7 +93,7 @@ def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: Arr
     if '"nodes"' in mechanism.attrs["domain"]:
         raise UnsuitableError("nodes of a graph have no coordinates", field="mechanism")
     points, rows = stored_points(mechanism, "secret"), rows_of(mechanism)
-    require_memory(rows.secrets, rows.reports, tables=12, what="the estimates of an adversary")
+    require_memory(rows.secrets, rows.reports, tables=12, noun="the estimates of an adversary")
     belief = check_prior(mechanism["prior"].values if prior is None else prior, len(points))
     joint = belief[:, None] * drawn_rows(mechanism)
     chance = joint.sum(axis=0)

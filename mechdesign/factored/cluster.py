@@ -81,11 +81,12 @@ class _Block:
         try:
             return self._wait()
         except Exception as error:
-            what = type(error).__name__
-            if isinstance(error, CancelledError) or what == "CommClosedError":  # closed while a result is on its way
+            error_name = type(error).__name__
+            # The connection may close while a result is on its way.
+            if isinstance(error, CancelledError) or error_name == "CommClosedError":
                 remedy = "start it and its workers, then run it again"
                 raise self._failure("the scheduler stopped", remedy) from error
-            if what != "KilledWorker":
+            if error_name != "KilledWorker":
                 raise
             remedy = "give them more memory, or fewer threads each (dask worker --nthreads 1), then run it again"
             raise self._failure("the block repeatedly killed its worker", remedy) from error

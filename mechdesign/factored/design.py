@@ -348,7 +348,7 @@ def _require_room(problem: DesignProblem, width: int) -> None:
     wider = math.prod((side + 2 * width) / side for side in shape or ())
     require_bytes(
         int(wider * (CONSTANTS.bytes_per_place * size + CONSTANTS.bytes_per_edge * edges)),
-        what=f"a factored design of {size} places with {edges} edges",
+        noun=f"a factored design of {size} places with {edges} edges",
         field="cells",
         value=size,
         remedy="use fewer or larger cells, or fewer neighbours",

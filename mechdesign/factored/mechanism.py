@@ -125,7 +125,7 @@ class FactoredMechanism(Rows):
     def table(self) -> xr.Dataset:
         """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified."""
         problem = self.mechanism_file.problem
-        require_memory(self.secrets, self.secrets, tables=6, what="the table of a factored mechanism")
+        require_memory(self.secrets, self.secrets, tables=6, noun="the table of a factored mechanism")
         mass = repair(self.probabilities(np.arange(self.secrets)), problem.edges, problem.weighted_loss)
         parameters = {
             name: value for name, value in self.mechanism_file.parameters.items() if name != "problem_parameters"

@@ -187,4 +187,4 @@ def _require_room(domain: Domain, levels: Levels, program: str) -> None:
     # Large areas with levels from people become factors, not tables.
     factored = isinstance(levels, LevelsFromPeople) and program in ("auto", "eikonal")
     if not (domain.size > LARGEST_TABLE and factored):
-        require_memory(domain.size, domain.size, tables=TABLES_IN_MEMORY, what="a mechanism for the area", field="cell")
+        require_memory(domain.size, domain.size, tables=TABLES_IN_MEMORY, noun="a mechanism for the area", field="cell")

@@ -133,7 +133,7 @@ class AreaSearch:
         from mechdesign.positions.program import Positions
 
         size = problem.domain.size
-        require_memory(size, size, tables=TABLES_IN_MEMORY, what="any two positions of the area", field="cell")
+        require_memory(size, size, tables=TABLES_IN_MEMORY, noun="any two positions of the area", field="cell")
         program = Positions(problem)
         method = choose.positions_method(program, explicit=self.positions == "any")
         mechanism = solve(

@@ -95,7 +95,7 @@ def elastic_radii(density: Raster, *, people: float, least: float, most: float) 
     count = 1 + math.ceil((ends[1] - ends[0]) / STEP)
     reach = [math.ceil(min(most / step, 2.0**40) + 0.5) for step in steps]
     size, discs = 16 * count * (reach[0] + 1) * (reach[1] + 1), f"discs of {reach[0]} x {reach[1]} cells"
-    require_bytes(size, what=discs, field="most", value=most, remedy="use larger cells, or a smaller radius")
+    require_bytes(size, noun=discs, field="most", value=most, remedy="use larger cells, or a smaller radius")
     radii = np.exp(np.linspace(*ends, count))
     radii[0], radii[-1] = least, most
     # In 64 parts: terms of a share take seven times the memory of the shares.

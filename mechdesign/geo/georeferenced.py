@@ -282,7 +282,7 @@ def _grid_near(pixels: Pixels, frame: _Frame, domain: Domain) -> _Grid:
     across, along = (slice(*span) for span in spans)
     require_bytes(
         _BYTES * len(columns[across]) * len(rows[along]),
-        what=f"{len(columns[across]):,} x {len(rows[along]):,} pixels",
+        noun=f"{len(columns[across]):,} x {len(rows[along]):,} pixels",
         field="raster",
         value=pixels.name,
         remedy="use a coarser raster, or a smaller area",

@@ -181,7 +181,7 @@ def _lattice(domain: Domain, margin: float) -> _Lattice:
     shape = (domain.shape[0] + 2 * east, domain.shape[1] + 2 * north)
     require_bytes(
         _BYTES * shape[0] * shape[1],
-        what=f"a map of {shape[0]:,} x {shape[1]:,} cells",
+        noun=f"a map of {shape[0]:,} x {shape[1]:,} cells",
         field="cell",
         value=f"{min(domain.cell):g} {domain.unit}",
         remedy="use larger cells, or a smaller area",

@@ -155,7 +155,7 @@ def audit_rule(name: str) -> dict[str, Any]:
 
 
 def named_rule(name: str) -> Rule:
-    """The rule of a name; InputError if there is none."""
+    """The rule of a name; InputError for unknown names."""
     if name not in RULES:
         raise InputError("unknown rule", field="rule", value=name, remedy="use " + ", ".join(RULES))
     return RULES[name]

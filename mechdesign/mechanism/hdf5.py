@@ -73,7 +73,7 @@ def _as_fixed_text(value: Any) -> Any:
     return np.array(content, dtype=h5py.string_dtype("utf-8", max(len(content), 1)))
 
 
-def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
+def read_netcdf(stream: BinaryIO, *schemas: Schema, noun: str) -> xr.Dataset:
     """The Dataset of an open file, whose schema names its axes; a damaged file raises any error of the HDF5 library."""
     # The reader takes at most 64 arrays at the top of the file, reached by hard links, of at most two axes and fixed
     # size. All chunks lie in the file, each once. All arrays together take at most the bytes of the file, so that the
@@ -93,7 +93,7 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, what: str) -> xr.Dataset:
         long_texts = {name: _array(name, root) for name in names if name.startswith(_TEXT_OF)}
         _require_memory(long_texts, stream)
         attrs |= {name.removeprefix(_TEXT_OF): _text(array, stream) for name, array in long_texts.items()}
-        schema = schema_of(attrs, *schemas, what=what)
+        schema = schema_of(attrs, *schemas, noun=noun)
         axes = schema.dims - set(schema.variables)
         arrays = {name: _array(name, root) for name in names if name not in axes | set(long_texts)}
         _require_memory(arrays, stream)
@@ -205,7 +205,7 @@ def _require_memory(arrays: dict[str, _Array], stream: BinaryIO) -> None:
     if taken > size:
         raise file_error("arrays that share their bytes are refused", "file", f"{taken} bytes of {size}")
     need = sum(array.size for array in arrays.values())
-    require_bytes(_COPIES * need, what="the arrays of the file", field="file", value=f"{need} bytes")
+    require_bytes(_COPIES * need, noun="the arrays of the file", field="file", value=f"{need} bytes")
 
 
 def _values(array: _Array, stream: BinaryIO) -> AnyArray:

@@ -83,7 +83,7 @@ class Sampler(FrozenRecord):
         cells, points = self._cells(secrets, at)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError("must be an integer, 1 or more", field="size", value=size)
-        require_memory(int(size), len(cells), tables=4, what="the draws", field="size", remedy="draw fewer at a time")
+        require_memory(int(size), len(cells), tables=4, noun="the draws", field="size", remedy="draw fewer at a time")
         _, name = source(rng)
         if points is None:
             drawn = self.rows.sample(cells, int(size), rng=rng)

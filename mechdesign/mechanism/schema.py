@@ -194,12 +194,12 @@ TABLE_SCHEMA = Schema(
 MECHANISMS: Registry[Schema] = Registry("schemas", {TABLE: TABLE_SCHEMA})  # of Datasets that are mechanisms
 
 
-def validate(dataset: xr.Dataset, *schemas: Schema, what: str = "a mechanism") -> None:
+def validate(dataset: xr.Dataset, *schemas: Schema, noun: str = "a mechanism") -> None:
     """Compare a Dataset with the one of these schemas that it names."""
-    schema_of(dataset.attrs, *schemas, what=what).validate(dataset)
+    schema_of(dataset.attrs, *schemas, noun=noun).validate(dataset)
 
 
-def schema_of(attrs: Mapping[Any, Any], *schemas: Schema, what: str) -> Schema:
+def schema_of(attrs: Mapping[Any, Any], *schemas: Schema, noun: str) -> Schema:
     """The schema among these that attributes name; the error names the version that wrote the file."""
     name = attrs.get("schema")
     for schema in schemas:
@@ -207,7 +207,7 @@ def schema_of(attrs: Mapping[Any, Any], *schemas: Schema, what: str) -> Schema:
             return schema
     writer = re.search(r'"mechdesign": "([0-9a-z.+]{1,30})"', str(attrs.get("versions")))
     by = f", written by mechdesign {writer[1]}" if writer else ""
-    raise file_error(f"not {what} of this schema{by}", "schema", name, " or ".join(known.name for known in schemas))
+    raise file_error(f"not {noun} of this schema{by}", "schema", name, " or ".join(known.name for known in schemas))
 
 
 def _validate_variable(name: str, variable: xr.Variable, known: VariableSpec | None, *, is_coordinate: bool) -> None:

@@ -103,17 +103,17 @@ def load(path: str | Path) -> xr.Dataset:
     ...     dict(md.load(path).sizes)["secret"]
     3
     """
-    return load_sealed(path, *MECHANISMS.values(), what="a mechanism")
+    return load_sealed(path, *MECHANISMS.values(), noun="a mechanism")
 
 
-def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
+def load_sealed(path: str | Path, *schemas: Schema, noun: str) -> xr.Dataset:
     """Read a Dataset of one of these schemas; the file is opened once, so that the bytes hashed are the bytes read."""
-    with open_regular(path, field="file", remedy=f"give the path of {what}") as stream:
+    with open_regular(path, field="file", remedy=f"give the path of {noun}") as stream:
         try:
             with within_memory("file", path):
                 # Before any parsing: one wrong bit can send the HDF5 library into an endless loop.
                 _check_mark(stream)
-                read = read_netcdf(stream, *schemas, what=what)
+                read = read_netcdf(stream, *schemas, noun=noun)
                 digest = _hash_start(stream, stream.seek(0, os.SEEK_END)).hexdigest()
         except MechdesignError:
             raise
@@ -121,7 +121,7 @@ def load_sealed(path: str | Path, *schemas: Schema, what: str) -> xr.Dataset:
             message, remedy = f"the file is damaged ({type(error).__name__})", "write mechanisms with md.save alone"
             raise VerificationError(message, field="file", value=path, remedy=remedy) from error
     mechanism = seal(read)
-    validate(mechanism, *schemas, what=what)
+    validate(mechanism, *schemas, noun=noun)
     mechanism.encoding[FILE_DIGEST] = (mechanism.attrs[CONTENT_DIGEST], digest)
     return mechanism
 

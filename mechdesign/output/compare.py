@@ -151,7 +151,7 @@ def each_mechanism(
         if name not in known and name not in (mechanisms or ()):
             others = ", ".join([*known, *(mechanisms or ())])
             raise InputError(f"unknown mechanism, none of {others}", field="only", value=name)
-    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a comparison")
+    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, noun="a comparison")
     check_connected(problem.edges, problem.domain.size)  # raised here: each row would only be left out
     mine = input_mechanisms(problem, mechanisms, known=known)
     names = [name for name in (*known, *mine) if not only or name in only]

@@ -158,7 +158,7 @@ def sweep(
     """
     check_targets(gap, time_limit)
     scales = _check_scales(scale_range() if scales is None else scales)
-    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what="a sweep")
+    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, noun="a sweep")
     mine = input_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
     points: list[CurvePoint] = []
     start: SolveResult | None = None

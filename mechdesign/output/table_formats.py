@@ -221,7 +221,7 @@ def write_parquet(content: Content, path: Path) -> None:
 
     n, m = len(content.rows), len(content.reports)
     axes = len(content.secrets[0]) + len(content.reports[0])
-    require_memory(n, m, tables=4 + 2 * axes, what="a Parquet table")
+    require_memory(n, m, tables=4 + 2 * axes, noun="a Parquet table")
     secret, report = np.repeat(np.asarray(content.rows, np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
     columns: dict[str, NDArray[Any]] = {}
     for dim, index, points in (("secret", secret, content.secrets), ("report", report, content.reports)):

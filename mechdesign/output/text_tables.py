@@ -153,12 +153,12 @@ def note(text: str) -> None:
         print(visible(text), file=sys.stderr)
 
 
-def where_possible(what: str, compute: Callable[[], Figure], otherwise: Figure) -> Figure:
+def where_possible(noun: str, compute: Callable[[], Figure], otherwise: Figure) -> Figure:
     """Return compute(), or `otherwise` with a note where memory, time or the range of doubles does not suffice."""
     try:
         return compute()
     except _BEYOND_REACH as error:
-        note(f"{what} is left out: {getattr(error, 'message', error)}")
+        note(f"{noun} is left out: {getattr(error, 'message', error)}")
         return otherwise
 
 

@@ -95,9 +95,9 @@ def loss_map(mechanism: xr.Dataset, ground: Ground, table: Array) -> Panel:
     """The map of sum_y P(y|u) l(u, y), of a table (n, m)."""
     name, unit = mechanism.attrs["loss"], ground.domain.unit
     tabled = visible(mechanism["loss_table"].attrs["units"]) if "loss_table" in mechanism else "1"
-    what, unit = loss_words(name, LOSSES[name].unit(unit) if name in LOSSES else tabled)
+    noun, unit = loss_words(name, LOSSES[name].unit(unit) if name in LOSSES else tabled)
     losses = np.einsum("uy,uy->u", table, loss_matrix(mechanism))
-    label, title = what + (f" ({unit})" if unit else ""), f"expected {what} by {ground.per}"
+    label, title = noun + (f" ({unit})" if unit else ""), f"expected {noun} by {ground.per}"
     return partial(draw_map, ground=ground, values=losses, title=title, label=label, vmin=0.0)
 
 

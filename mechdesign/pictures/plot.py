@@ -117,8 +117,8 @@ def _draw_losses(axes: Axes, curve: xr.Dataset, low: float) -> None:
     if broken:
         # An empty curve, for the legend alone.
         axes.plot([], [], color="0.3", marker="o", linestyle="", markerfacecolor="white", label="breaks its claim")
-    what, unit = loss_words(curve.attrs["loss"], curve["loss"].attrs["units"])
-    axes.set_ylabel(f"mean {what}" + (f" ({unit})" if unit else ""))
+    noun, unit = loss_words(curve.attrs["loss"], curve["loss"].attrs["units"])
+    axes.set_ylabel(f"mean {noun}" + (f" ({unit})" if unit else ""))
 
 
 def _draw_leaving(axes: Axes, level: NDArray[np.float64], loss: NDArray[np.float64], low: float, colour: str) -> None:
@@ -225,7 +225,7 @@ def load_drawable(path: str | Path) -> xr.Dataset:
     ...     md.plot.load(path).attrs["problem"]
     'line'
     """
-    return load_sealed(path, *MECHANISMS.values(), SWEEP, DIAGNOSIS, what="a mechanism, sweep or diagnosis")
+    return load_sealed(path, *MECHANISMS.values(), SWEEP, DIAGNOSIS, noun="a mechanism, sweep or diagnosis")
 
 
 @validate_call

@@ -132,7 +132,7 @@ def require_columns(rows: int, columns: int, orbits_of_rows: int) -> None:
     # Columns exist twice, and three times for each orbit of rows; tables are the cost, the mechanism and temporaries.
     require_bytes(
         int(8 * ((2 * rows + 3 * orbits_of_rows) * columns + CONSTANTS.tables * rows * rows)),
-        what=f"{columns} columns of {rows} cells between positions",
+        noun=f"{columns} columns of {rows} cells between positions",
         field="cells",
         value=rows,
         remedy="use fewer cells, or the closed form: md.positions.spline_laplace(problem)",

@@ -194,7 +194,7 @@ def _require_room(cones: SplineCones, blocks: int) -> None:
     n = cones.bound.shape[1]
     require_bytes(
         bytes_needed(cones, blocks),
-        what=f"designing {blocks} reports between positions, {cones.size} cones each,",
+        noun=f"designing {blocks} reports between positions, {cones.size} cones each,",
         field="cells",
         value=n,
         remedy="use fewer cells, the method columns, or the closed form: md.positions.spline_laplace(problem)",

@@ -82,8 +82,8 @@ def edge_orbits(cost: Floats, problem: DesignProblem, edges: Edges) -> tuple[Orb
 def orbits(cost: Floats, problem: DesignProblem, limits: Floats, image: Image) -> Orbits:
     """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7. Cost: O(n^2)."""
     # limits are numbers of the constraints, and a larger one is at most as strict. image returns those with the cell
-    # way[u] in place of u. It returns None if there are no such constraints. They are raised to the largest of their
-    # images: the group leaves these alone exactly, and they are at most as strict as those of the program.
+    # way[u] in place of u. It returns None for a program without such constraints. They are raised to the largest
+    # of their images: the group leaves these alone exactly, and they are at most as strict as those of the program.
     n, alike, same = problem.domain.size, problem.reports is problem.domain, float(cost.max()) * SAME
     elements, images = [], []
     for turn in lattice_symmetries(problem.domain.shape, n) if alike else ():

@@ -124,7 +124,7 @@ def audit_mechanism_discs(
         _check_people(weight, stored.domain)
         rows: Any = rows_of(mechanism)
         return [_audit(rows.column_blocks(), weight, *disc_sums(stored.domain, radius, centres)) for radius in radii]
-    require_memory(stored.domain.size, stored.domain.size, tables=4, what="an audit of discs")
+    require_memory(stored.domain.size, stored.domain.size, tables=4, noun="an audit of discs")
     table = drawn_rows(mechanism)
     return [audit_discs(table, stored.domain, weight, radius, centres=centres) for radius in radii]
 

@@ -89,7 +89,7 @@ class BlockSearch:
         # Blocks of the last round: only nodes within this distance of a report are cut, so that blocks fit in memory.
         widest = math.inf if n <= options.all_cut_later else options.far_cut
         side = math.ceil(math.sqrt(((distance <= widest).sum(axis=1) ** 2.0).sum()))
-        require_memory(side, side, tables=2, what="blocks of a design with caps")
+        require_memory(side, side, tables=2, noun="blocks of a design with caps")
         self.cut, self.distance = distance <= options.near_cut, distance
         self.all_cut = n <= options.all_cut
         if self.all_cut:

@@ -43,11 +43,11 @@ def disc_sets(domain: Domain, radius: float, centres: Listed = "anywhere", *, ev
         if centres == "anywhere":
             remedy = "use a grid of one or two axes, or discs about places"
             raise InputError("discs anywhere need a lattice", field="centres", value=centres, remedy=remedy)
-        require_memory(domain.size, domain.size, tables=2, what="discs about places")
+        require_memory(domain.size, domain.size, tables=2, noun="discs about places")
         sets = sp.csr_array(domain.euclidean_to(domain) <= radius * WIDER, dtype=np.int64)
         return _distinct(sets, every=every)
     shapes = disc_shapes(domain.cell, radius, centres, every=every)
-    require_memory(sum(map(len, shapes)), domain.size, tables=2, what="discs of so many cells")
+    require_memory(sum(map(len, shapes)), domain.size, tables=2, noun="discs of so many cells")
     return _distinct(_translates(domain, shapes), every=every)
 
 

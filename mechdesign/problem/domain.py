@@ -304,7 +304,7 @@ def _check_lattice(shape: tuple[int, ...], places: int) -> None:
         )
     # Tables of the size of the lattice: the lookup, and a part of one for points and index.
     columns = 1 + math.ceil(2 * len(shape) * places / cells)
-    require_memory(cells, columns, tables=1, what="a grid of so many cells")
+    require_memory(cells, columns, tables=1, noun="a grid of so many cells")
 
 
 def _check_axes(axes: int) -> None:

@@ -105,7 +105,7 @@ def all_pairs(domain: Domain) -> Pairs:
 
 
 def _require_pairs(domain: Domain, tables: int) -> None:
-    require_memory(domain.size, domain.size, tables=tables, what="the list of pairs")
+    require_memory(domain.size, domain.size, tables=tables, noun="the list of pairs")
 
 
 def _check_centres(domain: Domain) -> None:

@@ -253,9 +253,9 @@ class Graph(Metric):
             named = ", ".join(f"{name} {shape}" for name, shape in zip(arrays, shapes, strict=True))
             raise InputError("tail, head and length must be equally long rows", field="edges", value=named)
         for name, values in arrays.items():
-            what, kinds = ("numbers", "iuf") if name == "length" else ("numbers of places", "iu")
+            noun, kinds = ("numbers", "iuf") if name == "length" else ("numbers of places", "iu")
             if len(values) and values.dtype.kind not in kinds:
-                raise InputError(f"must be {what}", field=name, value=values.dtype)
+                raise InputError(f"must be {noun}", field=name, value=values.dtype)
             copied = frozen_copy(values.astype(float if name == "length" else np.int64), name)
             object.__setattr__(self, name, copied)
         _check_pairs(self._edges)

@@ -118,13 +118,13 @@ class DesignProblem(FrozenRecord):
 
     @cached_property
     def distances(self) -> Matrix:
-        require_memory(self.domain.size, self.domain.size, tables=3, what="the distances between all secrets")
+        require_memory(self.domain.size, self.domain.size, tables=3, noun="the distances between all secrets")
         return shortest_paths(self.edges, self.domain.size)
 
     @property
     def loss_matrix(self) -> Matrix:
         """l(u, y), (n, m), checked; computed at every call to free its memory."""
-        require_memory(self.domain.size, self.reports.size, tables=3, what="the table of losses")
+        require_memory(self.domain.size, self.reports.size, tables=3, noun="the table of losses")
         table = check_loss(self.loss.matrix(self.domain, self.reports))
         if table.shape != (self.domain.size, self.reports.size):
             raise InputError("must give a table over secrets and reports", field="loss", value=table.shape)

@@ -151,7 +151,7 @@ def _long_form(frame: Any, note: Note) -> Matrix:
     labels = [frame[named_column(frame, (name,), "table")] for name in ("secret", "report")]
     secret, report = _place_numbers(labels[0], labels[1], note)
     n, m = int(secret.max()) + 1, int(report.max()) + 1
-    require_memory(n, m, tables=3, what="the table")
+    require_memory(n, m, tables=3, noun="the table")
     # One number for each pair: n m fits in memory, so it is far below 2^63.
     place, times = np.unique(secret * m + report, return_counts=True)
     if (times > 1).any():

@@ -84,7 +84,7 @@ class Bounded(Coupled):
         loss = self.problem.loss_matrix
         # (3), except where B(u) is at least every loss of the secret: that holds for every distribution.
         secrets = np.flatnonzero(self.bounds < loss.max(axis=1))
-        return rows_per_secret(loss, limit=self.bounds, what="the bound on the loss", secrets=secrets)
+        return rows_per_secret(loss, limit=self.bounds, noun="the bound on the loss", secrets=secrets)
 
 
 def read_bounds(stored: object) -> Any:

@@ -96,7 +96,7 @@ class ReportCap(RowConstraint):
     def rows(self, problem: DesignProblem) -> SideRows:
         reports = all_or_places(self.reports, problem.reports.size, "reports")
         parts = [
-            _entry_rows(problem, int(y), self.secrets, sign=1.0, limit=self.cap, what="report-cap (cap)")
+            _entry_rows(problem, int(y), self.secrets, sign=1.0, limit=self.cap, noun="report-cap (cap)")
             for y in reports
         ]
         return stack_rows(parts, problem.domain.size * problem.reports.size)
@@ -143,8 +143,8 @@ class RequiredReport(RowConstraint):
 
     def rows(self, problem: DesignProblem) -> SideRows:
         # (2) as -P(y|u) <= -least: side rows are upper limits.
-        what = "required-report (least)"
-        return _entry_rows(problem, self.report, self.secrets, sign=-1.0, limit=-self.least, what=what)
+        noun = "required-report (least)"
+        return _entry_rows(problem, self.report, self.secrets, sign=-1.0, limit=-self.least, noun=noun)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,8 +198,8 @@ class ErrorCap(RowConstraint):
         secrets = all_or_places(self.secrets, n, "secrets")
         # (3) holds at a secret without a report beyond the radius; its row would be zeros.
         secrets = secrets[beyond[secrets].any(axis=1)]
-        what = "error-cap (share): the probability of a far report"
-        return rows_per_secret(beyond, limit=np.full(n, self.share), what=what, secrets=secrets)
+        noun = "error-cap (share): the probability of a far report"
+        return rows_per_secret(beyond, limit=np.full(n, self.share), noun=noun, secrets=secrets)
 
     def beyond(self, problem: DesignProblem) -> Matrix:
         """1 if a report lies beyond the radius of a secret, else 0; (n, m)."""
@@ -253,14 +253,14 @@ def all_or_places(numbers: Sequence[int] | None, size: int, field: str) -> Indic
 
 
 def _entry_rows(
-    problem: DesignProblem, report: int, secrets: Sequence[int] | None, *, sign: float, limit: float, what: str
+    problem: DesignProblem, report: int, secrets: Sequence[int] | None, *, sign: float, limit: float, noun: str
 ) -> SideRows:
     """Rows sign P(report|u) <= limit at `secrets`."""
     n, m = problem.domain.size, problem.reports.size
     entries = np.zeros((n, m))
     entries[:, report] = sign
     numbers = all_or_places(secrets, n, "secrets")
-    return rows_per_secret(entries, limit=np.full(n, limit), what=f"{what}: report {report}", secrets=numbers)
+    return rows_per_secret(entries, limit=np.full(n, limit), noun=f"{noun}: report {report}", secrets=numbers)
 
 
 def _check_share(value: float, field: str, *, remedy: str) -> None:

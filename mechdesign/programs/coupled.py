@@ -90,7 +90,7 @@ def rows_per_secret(
     *,
     limit: Vector,
     epigraph_coefficient: float = 0.0,
-    what: str,
+    noun: str,
     secrets: Indices | None = None,
 ) -> SideRows:
     """sum_y entries(u, y) P(y|u) <= limit(u) + s t for `secrets`, all by default; entries (n, m), limit (n,)."""
@@ -101,7 +101,7 @@ def rows_per_secret(
     columns = (numbers[:, None] * m + np.arange(m)).ravel()
     matrix = sp.csr_array((entries[numbers].ravel(), columns, np.arange(0, k * m + 1, m)), shape=(k, n * m))
     matrix.eliminate_zeros()
-    names = [f"{what} at secret {u}" for u in numbers]
+    names = [f"{noun} at secret {u}" for u in numbers]
     coefficients = np.full(k, epigraph_coefficient)
     return SideRows(matrix=matrix, limit=limit[numbers], epigraph_coefficient=coefficients, names=names)
 

@@ -57,4 +57,4 @@ class Minimax(Coupled):
 
     def side_rows(self) -> SideRows:
         limit = np.zeros(self.problem.domain.size)
-        return rows_per_secret(self.problem.loss_matrix, limit=limit, epigraph_coefficient=1.0, what="the loss")
+        return rows_per_secret(self.problem.loss_matrix, limit=limit, epigraph_coefficient=1.0, noun="the loss")

@@ -84,7 +84,7 @@ class QueryWeights(Program):
         max_levels = (MOST_ENTRIES // (n * m) - 2 - len(SHARES)) // 2
         step = max(1, -(-len(RECEDING) // max(max_levels, 1)))
         levels = RECEDING[step // 2 :: step] if max_levels > 0 else ()
-        # The distances to the nearest and to the second nearest other label; with two labels there is no second.
+        # The distances to the nearest and to the second nearest other label; with two labels the second is missing.
         away = self.distances.copy()
         away[np.arange(n), self.query.answer] = np.inf
         away = np.column_stack([away, np.full(n, np.inf)]) if m == 2 else away
@@ -118,7 +118,7 @@ class QueryWeights(Program):
     def kernel(self) -> Matrix:
         """e^{-f_S(u)} (n, k): the set of every label, all places for every label, then the smaller sets."""
         n, m = self.distances.shape
-        require_memory(n, len(self.answer), tables=3, what="the kernels of a query")
+        require_memory(n, len(self.answer), tables=3, noun="the kernels of a query")
         # Column-major, because kernels are read one at a time.
         kernel = np.ones((len(self.answer), n)).T
         np.exp(-self.distances, out=kernel[:, :m])

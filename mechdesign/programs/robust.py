@@ -81,7 +81,7 @@ class Robust(Coupled):
 
     def side_rows(self) -> SideRows:
         loss, priors = self.problem.loss_matrix, self.priors_array
-        require_memory(len(priors), loss.size, tables=4, what="the rows of the priors")
+        require_memory(len(priors), loss.size, tables=4, noun="the rows of the priors")
         matrix = sp.csr_array((priors[:, :, None] * loss[None]).reshape(len(priors), -1))
         names = [f"the expected loss under prior {number}" for number in range(len(priors))]
         k = len(priors)

@@ -69,7 +69,7 @@ def release_problem(
            [1.  , 0.25, 0.  ]])
     """
     true, reports = check_values(values, domain.size), check_outputs(outputs)
-    require_memory(domain.size, len(reports), tables=4, what="the table of losses")
+    require_memory(domain.size, len(reports), tables=4, noun="the table of losses")
     return DesignProblem(
         domain=domain,
         metric=metric,
@@ -157,7 +157,7 @@ def noise_table(values: ArrayLike, scale: ArrayLike, outputs: ArrayLike, *, law:
     centre = check_values(values, np.size(values))
     spread = check_values(scale, len(centre), "scale")
     refuse_entries(~(spread > 0), spread, "must be positive", field="scale")
-    require_memory(len(centre), len(reports), tables=16, what="a release")
+    require_memory(len(centre), len(reports), tables=16, noun="a release")
     # The nearest output: borders are half-way, and the end cells take everything beyond.
     ends = np.concatenate([[-np.inf], (reports[1:] + reports[:-1]) / 2, [np.inf]])
     borders = (ends - centre[:, None]) / spread[:, None]

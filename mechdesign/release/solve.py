@@ -210,7 +210,7 @@ def _log_bound(domain: Domain, height: Vector, growth: Growth, metric: Metric | 
         edges = metric.edges(domain).scale(growth.gamma)
         # The search needs finite values; paths longer than all edges together never matter.
         return "graph", -lipschitz_minorant(np.minimum(-height, float(edges.length.sum())), edges)
-    require_memory(domain.size, domain.size, tables=4, what="all pairs")
+    require_memory(domain.size, domain.size, tables=4, noun="all pairs")
     distances = metric.distances(domain)
     log_bound = np.empty(domain.size)
     for start in range(0, domain.size, _ROWS):

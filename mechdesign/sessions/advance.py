@@ -142,7 +142,7 @@ def smooth(design: SessionDesign, transcript: Transcript, *, ticks: int | None =
     count = max([transcript.last, *(step.tick for step in transcript.steps)]) + 1
     keep = count if ticks is None else int(ticks)
     count = max(count, keep)
-    require_memory(count, len(chain.place), tables=3, what="the probabilities at every tick", field="ticks")
+    require_memory(count, len(chain.place), tables=3, noun="the probabilities at every tick", field="ticks")
     likelihoods = {step.tick: design.likelihoods[step.table][:, step.report] for step in transcript.steps}
     # Forward, up to the last release even if fewer ticks are wanted: (1) begins at the end.
     forward = []

@@ -135,7 +135,7 @@ class SessionDesign(FrozenRecord):
     @cached_property
     def losses(self) -> Matrix:
         """The loss (n, n) of naming a place (across) when another (down) is true."""
-        require_memory(self.domain.size, self.domain.size, tables=2, what="the losses between all places")
+        require_memory(self.domain.size, self.domain.size, tables=2, noun="the losses between all places")
         return check_loss(self.loss.matrix(self.domain, self.domain))
 
     @cached_property

@@ -40,12 +40,12 @@ _LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
 
 def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
     """The task of a program, or of other side rows; SizeError before an allocation that does not fit."""
-    problem, what = program.problem, f"the {program.name} program"
+    problem, noun = program.problem, f"the {program.name} program"
     if problem.domain.size > DESIGNS:
-        require_whole(problem, problem.domain.size, what=what)
+        require_whole(problem, problem.domain.size, noun=noun)
     rows, cost = program.side_rows() if rows is None else rows, program.base_cost()
     if not suits_rays(problem) and not designs_fit(problem, rows):
-        require_whole(problem, rows.size, what=what)
+        require_whole(problem, rows.size, noun=noun)
     pricer = ConePricer.of(problem)
     # The table e^{-d/2} with rows divided by their sums is private: its objective is attainable, hence a scale.
     exponential = np.exp(-pricer.distance.T / 2)

@@ -32,7 +32,7 @@ def solve_optimal(
     size, limit = problem.domain.size, targets.time_limit
     # Before any work: the block method factors a dense system of n equations.
     if attempts[0] is Attempt.BLOCKS:
-        require_memory(size, size, tables=2, what="the equations of the block method")
+        require_memory(size, size, tables=2, noun="the equations of the block method")
     # Time for the last certificate is reserved; a pricing that has begun may end a little later.
     budget = TimeBudget.of(limit, reserve=TIME_MODEL.reserve(problem, limit))
     task = optimal_task(problem)

@@ -63,7 +63,7 @@ class BoxRoute:
 
     def run(self, task: Task, incumbent: Incumbent, budget: TimeBudget) -> Stop:
         problem, cone = task.problem, task.pricer
-        require_memory(problem.domain.size, problem.domain.size, tables=18, what="the columns")
+        require_memory(problem.domain.size, problem.domain.size, tables=18, noun="the columns")
         group = (
             symmetries(problem, [cone.all_distances(), problem.loss_matrix])
             if problem.reports is problem.domain

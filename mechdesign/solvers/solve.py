@@ -247,8 +247,8 @@ def _first_option(options: object) -> tuple[str, object]:
 
 def _require_table(program: Program) -> None:
     problem = program.problem
-    what = f"a table for the {program.name} program"
-    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, what=what)
+    noun = f"a table for the {program.name} program"
+    require_memory(problem.domain.size, problem.reports.size, tables=TABLES, noun=noun)
 
 
 def _optimal(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:

@@ -26,7 +26,7 @@ from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
-from mechdesign.surveys.likelihood import checked_counts
+from mechdesign.surveys.likelihood import check_counts
 
 MOST = 4_000  # secrets: a dense eigenvalue decomposition of that size takes a minute
 _TABLES = 4  # (n, m) tables in memory at once
@@ -93,7 +93,7 @@ def table_of(mechanism: xr.Dataset) -> Matrix:
         remedy = "collect reports with a mechanism of mechdesign area --positions cells"
         raise UnsuitableError(message, field="mechanism", remedy=remedy)
     rows = rows_of(mechanism)
-    require_memory(size, rows.reports, tables=_TABLES, what="the table of the mechanism")
+    require_memory(size, rows.reports, tables=_TABLES, noun="the table of the mechanism")
     return rows.probabilities(np.arange(size))
 
 
@@ -130,7 +130,7 @@ def channel_and_counts(
     if not any(array.any() for array in arrays):
         raise InputError("contains no reports", field="counts")
     checked = [
-        checked_counts(array, table.shape[1]) if array.any() else np.zeros(table.shape[1])
+        check_counts(array, table.shape[1]) if array.any() else np.zeros(table.shape[1])
         for table, array in zip(tables, arrays, strict=True)
     ]
     # A mechanism without reports has w_j = 0: its columns would divide by zero.

@@ -188,7 +188,7 @@ def _next(chosen: Indices, mixture: MixtureOptimum, reduced_cost: Vector) -> tup
 
 def _unfold(rays: Matrix, weights: Vector, group: Symmetry) -> Matrix:
     """The table (n, m) of rays (n, k) and all their mirror images, each with its share of the weight of the orbit."""
-    require_memory(len(rays), rays.shape[1] * len(group.ways), tables=_TABLES, what="a statistical design")
+    require_memory(len(rays), rays.shape[1] * len(group.ways), tables=_TABLES, noun="a statistical design")
     mark = np.random.default_rng(0).normal(size=len(rays))
     logs = np.log(rays)
     keys = np.stack([np.rint(mark @ logs[way] / _SAME) for way in group.ways])

@@ -56,7 +56,7 @@ class Likelihood:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "table", _checked_table(self.table))
-        object.__setattr__(self, "counts", checked_counts(self.counts, self.table.shape[1]))
+        object.__setattr__(self, "counts", check_counts(self.counts, self.table.shape[1]))
         impossible = np.flatnonzero((self.counts > 0) & ~self.table.any(axis=0))
         if len(impossible):
             report = f"report {impossible[0]}, made {self.counts[impossible[0]]:.0f} times"
@@ -144,16 +144,16 @@ def _checked_table(table: ArrayLike) -> Matrix:
     return values
 
 
-def checked_counts(counts: ArrayLike, size: int, what: str = "report") -> Vector:
+def check_counts(counts: ArrayLike, size: int, noun: str = "report") -> Vector:
     """The counts (m,), if they are non-negative integers and not all zero, else InputError."""
     values = as_numbers(counts, "counts")
     if values.shape != (size,):
-        remedy = f"count every {what}, those that do not occur as 0 (np.bincount with minlength)"
+        remedy = f"count every {noun}, those that do not occur as 0 (np.bincount with minlength)"
         raise InputError(f"must have shape ({size},)", field="counts", value=values.shape, remedy=remedy)
     wrong = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & np.isfinite(values)))
     if len(wrong):
-        message = f"must be integers, not negative: how often each {what} occurs, not its share"
-        raise InputError(message, field="counts", value=f"{values[wrong[0]]:g} at {what} {wrong[0]}")
+        message = f"must be integers, not negative: how often each {noun} occurs, not its share"
+        raise InputError(message, field="counts", value=f"{values[wrong[0]]:g} at {noun} {wrong[0]}")
     if not values.any():
-        raise InputError(f"must contain at least one {what}", field="counts", value="sum 0")
+        raise InputError(f"must contain at least one {noun}", field="counts", value="sum 0")
     return values

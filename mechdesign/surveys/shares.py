@@ -165,7 +165,7 @@ def load_estimate(path: Any) -> xr.Dataset:
     ...     int(md.surveys.load_estimate(md.save(estimate, folder + "/estimate.nc")).attrs["reports"])
     1000
     """
-    return load_sealed(path, ESTIMATE, what="an estimate")
+    return load_sealed(path, ESTIMATE, noun="an estimate")
 
 
 def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[AnyArray]) -> str:

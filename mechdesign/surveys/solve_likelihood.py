@@ -59,7 +59,7 @@ def solve_likelihood(program: Likelihood, *, gap: float = 1e-9) -> LikelihoodSol
 def newton(program: Likelihood, *, gap: float) -> tuple[CertifiedPoint, int]:
     """The point of the smallest gap, and the iterations, until it is at most `gap` nats per report or has stalled."""
     n, k = program.columns.shape
-    require_memory(n, n + k, tables=_TABLES, what="the Newton steps of the likelihood")
+    require_memory(n, n + k, tables=_TABLES, noun="the Newton steps of the likelihood")
     now = best = program.judge(np.full(n, 1 / n))
     # z = 1 - g may be negative at the start; complementarity needs it positive.
     slack = np.maximum(1 - now.ratio, _FIRST)

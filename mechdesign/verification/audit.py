@@ -227,7 +227,7 @@ def repair_checked(table: CheckedTable, problem: DesignProblem) -> xr.Dataset:
     rows = table.rows
     if rows.shape[1] != problem.reports.size:
         raise InputError(f"the problem has {problem.reports.size} reports", field="table", value=rows.shape[1])
-    require_memory(*rows.shape, tables=6, what="a repair")
+    require_memory(*rows.shape, tables=6, noun="a repair")
     return build_dataset(problem, repair(rows, problem.edges, problem.weighted_loss), program="repaired")
 
 

@@ -120,7 +120,7 @@ def load_shown(path: str | Path) -> Any:
     kind = file_kind(path)
     if kind is not None:
         return kind.load(path)
-    return load_sealed(path, *SHOWN.values(), what="a mechanism, sweep or estimate")
+    return load_sealed(path, *SHOWN.values(), noun="a mechanism, sweep or estimate")
 
 
 def page_text(

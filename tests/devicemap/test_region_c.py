@@ -153,8 +153,8 @@ def test_invalid_maps_are_refused_by_name(compile_program, tmp_path, sanitized) 
         assert (code == 0) is (word == "good")
     needed = results[len(maps) - 1][2]
     assert needed == arena_bytes(region(NAME)) >= 10 * PLACES
-    small, crooked, none, opened, beyond, far, failed, unwritten, drawn, report, *words = results[len(maps) :]
-    assert small == crooked == none != 0 == opened == drawn
+    small, crooked, none, open_page, beyond, far, failed, unwritten, drawn, report, *words = results[len(maps) :]
+    assert small == crooked == none != 0 == open_page == drawn
     assert beyond == far != 0 != failed
     assert (unwritten, report) == (3, 62)  # zeros draw the secret itself; a failed draw writes no report
     assert all("unknown error code" in word for word in words)

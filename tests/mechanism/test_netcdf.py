@@ -364,7 +364,7 @@ def test_whatever_chunks_the_values_have_they_are_read(chunk: int | None, incomp
             dataset.id.write_direct_chunk((0, 0), planes.tobytes(), filter_mask=2)
 
     with sound_file_with(tmp_path / "m.nc", change).open("rb") as stream:
-        assert np.array_equal(read_netcdf(stream, NOTED, what="a mechanism")["note"].values, values)
+        assert np.array_equal(read_netcdf(stream, NOTED, noun="a mechanism")["note"].values, values)
 
 
 def test_arrays_without_values_are_read(tmp_path: Path) -> None:

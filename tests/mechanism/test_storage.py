@@ -72,7 +72,7 @@ def saved_path(tmp_path: Path) -> Path:
 def read_unchecked(path: Path) -> xr.Dataset:
     """The Dataset of a file with the variables of a table, without a check of values."""
     with path.open("rb") as stream:
-        return rewritten(storage.read_netcdf(stream, TABLE_SCHEMA, what="a mechanism"))
+        return rewritten(storage.read_netcdf(stream, TABLE_SCHEMA, noun="a mechanism"))
 
 
 def check_identical(loaded: xr.Dataset, mechanism: xr.Dataset) -> None:

@@ -152,7 +152,7 @@ def test_a_problem_derives_its_tables():
 
 
 def test_tables_that_do_not_fit_in_memory_are_refused():
-    require_memory(10, 10, tables=3, what="the table")
+    require_memory(10, 10, tables=3, noun="the table")
     with pytest.raises(SizeError, match="3 tables of 100000000 x 100000000") as caught:
-        require_memory(10**8, 10**8, tables=3, what="the table")
+        require_memory(10**8, 10**8, tables=3, noun="the table")
     assert (caught.value.field, caught.value.kind, caught.value.exit_code) == ("cells", "size", 2)

@@ -98,7 +98,9 @@ def test_income_has_the_loss_of_the_documents():
 @pytest.mark.parametrize("name", SETTINGS)
 def test_shipped_problem_meets_its_gap_at_every_setting(name):
     for settings in SETTINGS[name]:
-        solve(name, settings)
+        _, loss, bound = solve(name, settings)
+        assert loss > 0
+        assert bound <= loss
 
 
 @pytest.mark.study

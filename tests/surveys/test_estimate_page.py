@@ -29,9 +29,9 @@ from mechdesign.surveys.page import STOPS, outward
         pytest.param("cells", 390, "light", marks=pytest.mark.exhaustive),
     ],
 )
-def test_pages_fit_phones_are_accessible_and_ask_for_nothing(tmp_path, opened, name, width, scheme):
+def test_pages_fit_phones_are_accessible_and_ask_for_nothing(tmp_path, open_page, name, width, scheme):
     (tmp_path / "estimate.html").write_text(estimate_page(name))
-    told = opened(tmp_path / "estimate.html", viewport={"width": width, "height": 844}, color_scheme=scheme)
+    told = open_page(tmp_path / "estimate.html", viewport={"width": width, "height": 844}, color_scheme=scheme)
     check_layout(told.page, width, scheme)
     assert told.asked_for() == told.complaints == []
 

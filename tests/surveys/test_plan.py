@@ -91,7 +91,7 @@ def test_the_epsilon_for_an_error_is_the_least(family):
 
 def test_a_plan_is_stored_whole(tmp_path):
     made = make_plan()
-    again = load_sealed(save(made, tmp_path / "plan.nc"), PLAN, what="a plan")
+    again = load_sealed(save(made, tmp_path / "plan.nc"), PLAN, noun="a plan")
     assert again.identical(made)
     assert json.loads(again.attrs["areas"]) == ["1-1", "1-2", "2-1", "2-2"]
 

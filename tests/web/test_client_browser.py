@@ -61,11 +61,11 @@ def server_url(folder: Path, request: pytest.FixtureRequest) -> Iterator[str]:
 def page(browser: Any) -> Iterator[Any]:
     """A page of a context of its own, which no error may reach, and the requests that it made."""
     context = browser.new_context(viewport={"width": 1280, "height": 860})
-    opened = context.new_page()
-    opened.requested, errors = [], []
-    opened.on("request", lambda request: opened.requested.append(request.url))
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    yield opened
+    open_page = context.new_page()
+    open_page.requested, errors = [], []
+    open_page.on("request", lambda request: open_page.requested.append(request.url))
+    open_page.on("pageerror", lambda error: errors.append(str(error)))
+    yield open_page
     context.close()
     assert errors == []
 

@@ -59,8 +59,8 @@ PAGES = ["plane", "park", "roads", "line", "225", "income", "factored", "compare
 
 
 @pytest.mark.parametrize("name", few_by_default(PAGES, "factored", "sweep"))
-def test_every_page_proves_itself_and_asks_for_nothing(page_file, opened, name):
-    shown = opened(page_file(name))
+def test_every_page_proves_itself_and_asks_for_nothing(page_file, open_page, name):
+    shown = open_page(page_file(name))
     wanted = "partly" if name == "sweep" else "proved"
     assert wanted in shown.page.get_attribute("#proof", "class"), shown.page.inner_text("#proof")
     assert shown.asked_for() == shown.complaints == []
@@ -69,18 +69,18 @@ def test_every_page_proves_itself_and_asks_for_nothing(page_file, opened, name):
 
 
 @pytest.mark.study
-def test_900_cells_are_proved(tmp_path, opened):
+def test_900_cells_are_proved(tmp_path, open_page):
     save_page(md.solve(md.EikonalWeights(md.load_problem("flat", cells=30)), method="table"), tmp_path / "p.html")
-    shown = opened(tmp_path / "p.html")
+    shown = open_page(tmp_path / "p.html")
     assert shown.page.inner_text("#saying") == "900 rows, 6,159,600 inequalities, in integers."
     assert "proved" in shown.page.get_attribute("#proof", "class")
 
 
-def test_figures_are_those_of_verify(opened, tmp_path, run_json):
+def test_figures_are_those_of_verify(open_page, tmp_path, run_json):
     md.save(mechanism_of("plane"), tmp_path / "m.nc")
     _, verified = run_json("verify", tmp_path / "m.nc")
     save_page(md.load(tmp_path / "m.nc"), tmp_path / "p.html")
-    shown = opened(tmp_path / "p.html").page
+    shown = open_page(tmp_path / "p.html").page
     for name in ("expected_loss", "ratio", "violations", "lower_bound_checked", "rebuilt"):
         said = shown.text_content(f'[data-figure="{name}"]')  # behind its details
         assert said == (verified[name] if isinstance(verified[name], str) else json.dumps(verified[name]))
@@ -124,8 +124,8 @@ def forgeries(many):
 
 @pytest.mark.parametrize("many", [1, pytest.param(5, marks=pytest.mark.exhaustive)])
 @pytest.mark.obligation("page-proof")
-def test_every_forgery_is_refused(page_file, opened, many):
-    page = opened(page_file("plane")).page
+def test_every_forgery_is_refused(page_file, open_page, many):
+    page = open_page(page_file("plane")).page
     made_up = list(forgeries(many))
     assert len(made_up) == 9 * many + 5
     for number, texts in enumerate(made_up):
@@ -137,14 +137,14 @@ def test_every_forgery_is_refused(page_file, opened, many):
 
 
 @pytest.mark.exhaustive
-def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, opened):
+def test_a_forged_file_turns_red_and_shows_the_place(tmp_path, open_page):
     html = page_of(mechanism_of("plane"))
     texts, mass = Texts.in_page(html), mechanism_of("plane")["mass"].values.copy()
     mass[7, 2] -= np.uint64(1)
     other = forge_page("plane", mass=mass)
     html = html.replace(texts.packed, other.packed)
     (tmp_path / "p.html").write_text(html)
-    page = opened(tmp_path / "p.html").page
+    page = open_page(tmp_path / "p.html").page
     assert "refused" in page.get_attribute("#proof", "class")
     assert page.locator("#faults li").count() >= 1
     assert any("secret 7: the masses sum to" in text for text in page.locator("#faults li").all_inner_texts())
@@ -162,18 +162,18 @@ def test_without_workers_the_page_proves_in_its_own_thread(page_file, browser):
     assert found == ("undefined", "badge proved")
 
 
-def test_hostile_names_stay_texts(tmp_path, opened):
+def test_hostile_names_stay_texts(tmp_path, open_page):
     mechanism = rewritten(mechanism_of("plane"), problem=HOSTILE)
     save_page(mechanism, tmp_path / "p.html")
-    shown = opened(tmp_path / "p.html")
+    shown = open_page(tmp_path / "p.html")
     assert shown.page.evaluate("window.hacked") is None
     assert shown.page.inner_text('[data-fact="name"]') == HOSTILE
     assert "proved" in shown.page.get_attribute("#proof", "class")
     assert shown.complaints == []
 
 
-def test_clicks_keys_and_draws(page_file, opened):
-    page = opened(page_file("plane")).page
+def test_clicks_keys_and_draws(page_file, open_page):
+    page = open_page(page_file("plane")).page
     box = page.locator("#map").bounding_box()
     title = page.inner_text("#place-title")
     side = box["height"] / 3  # of a cell; the map keeps to the left of a wide canvas
@@ -195,9 +195,9 @@ def test_clicks_keys_and_draws(page_file, opened):
 
 
 @pytest.mark.exhaustive
-def test_worst_report_and_disc_are_drawn_after_proof(tmp_path, opened):
+def test_worst_report_and_disc_are_drawn_after_proof(tmp_path, open_page):
     save_page(md.solve(limit_program()), tmp_path / "capped.html")
-    page = opened(tmp_path / "capped.html").page
+    page = open_page(tmp_path / "capped.html").page
     page.click("#tabs button >> text=After the worst report")
     assert page.inner_text("#legend .words").endswith("60 % in the disc that is outlined")  # the limit, which binds
     drawn = page.evaluate("() => document.getElementById('map').toDataURL()")
@@ -206,10 +206,10 @@ def test_worst_report_and_disc_are_drawn_after_proof(tmp_path, opened):
 
 
 @pytest.mark.exhaustive
-def test_a_click_is_a_position_that_reports_are_drawn_for(page_file, opened):
+def test_a_click_is_a_position_that_reports_are_drawn_for(page_file, open_page):
     """Row, belief and 2,000 draws of a point of a cell: those of the spline, by exact weights and by `Sampler`."""
     mechanism, (cell, point) = mechanism_of("any position"), (2, (9000, -20000))
-    shown = opened(page_file("any position"))
+    shown = open_page(page_file("any position"))
     page = shown.page
     box = page.locator("#map").bounding_box()
     side = box["height"] / 3
@@ -243,9 +243,9 @@ def test_a_click_is_a_position_that_reports_are_drawn_for(page_file, opened):
 
 
 @pytest.mark.exhaustive
-def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
+def test_reports_on_land_are_cells_of_the_map(tmp_path, open_page):
     save_page(position_mechanism("land"), tmp_path / "land.html")
-    shown = opened(tmp_path / "land.html")
+    shown = open_page(tmp_path / "land.html")
     page = shown.page
     assert "proved" in page.get_attribute("#proof", "class"), page.inner_text("#proof")
     assert page.inner_text("#tabs").startswith("Expected loss")
@@ -265,9 +265,9 @@ def test_reports_on_land_are_cells_of_the_map(tmp_path, opened):
 
 
 @pytest.mark.exhaustive
-def test_draws_follow_the_masses(page_file, opened):
+def test_draws_follow_the_masses(page_file, open_page):
     """2,000 draws from the browser's random source: every report within six standard deviations."""
-    page = opened(page_file("plane")).page
+    page = open_page(page_file("plane")).page
     counts = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
       const model = new Model(await openPage(packed));
@@ -281,8 +281,8 @@ def test_draws_follow_the_masses(page_file, opened):
 
 
 @pytest.mark.parametrize("name", few_by_default(["plane", "factored", "factored, columns"], "factored"))
-def test_rows_beliefs_and_distances_are_those_of_python(page_file, opened, name):
-    page, mechanism = opened(page_file(name)).page, mechanism_of(name)
+def test_rows_beliefs_and_distances_are_those_of_python(page_file, open_page, name):
+    page, mechanism = open_page(page_file(name)).page, mechanism_of(name)
     found = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
       const model = new Model(await openPage(packed));
@@ -297,9 +297,9 @@ def test_rows_beliefs_and_distances_are_those_of_python(page_file, opened, name)
         assert values == pytest.approx(right, rel=1e-12, abs=1e-300)  # sums of a few products
 
 
-def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(page_file, opened):
+def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(page_file, open_page):
     """Clicks in either view, keys, a report, the row that is shown, and the proof around another place."""
-    shown = opened(page_file("region"))
+    shown = open_page(page_file("region"))
     page = shown.page
     first = page.inner_text("#place-title")
     box = page.locator("#map").bounding_box()
@@ -334,8 +334,8 @@ def test_a_region_is_chosen_drawn_from_and_proved_around_a_place(page_file, open
 
 
 @pytest.mark.exhaustive
-def test_the_slider_of_odds_tells_its_reach(page_file, opened):
-    page = opened(page_file("park")).page
+def test_the_slider_of_odds_tells_its_reach(page_file, open_page):
+    page = open_page(page_file("park")).page
     page.evaluate("""() => {
       const factor = document.getElementById("factor");
       factor.value = factor.max;
@@ -344,16 +344,16 @@ def test_the_slider_of_odds_tells_its_reach(page_file, opened):
     assert "8 other cells by no more" in page.inner_text("#reach")
 
 
-def test_a_sweep_is_a_picture_and_a_table(page_file, opened):
-    page = opened(page_file("sweep")).page
+def test_a_sweep_is_a_picture_and_a_table(page_file, open_page):
+    page = open_page(page_file("sweep")).page
     assert page.locator("table tbody tr").count() == 3
     assert "not private at that scale" in page.inner_text("section")
     assert page.evaluate("document.querySelector('img.picture').naturalWidth") > 600
 
 
 @pytest.mark.exhaustive
-def test_a_comparison_marks_broken_claims(page_file, opened):
-    page = opened(page_file("compare")).page
+def test_a_comparison_marks_broken_claims(page_file, open_page):
+    page = open_page(page_file("compare")).page
     kept, broken = page.locator("#compared tbody tr").all_inner_texts()
     assert "as claimed" in kept
     assert "breaks its claim" in broken
@@ -376,8 +376,8 @@ def test_a_comparison_marks_broken_claims(page_file, opened):
         ),
     ],
 )
-def test_pages_fit_phones_and_are_accessible(page_file, opened, name, width, scheme):
-    page = opened(page_file(name), viewport={"width": width, "height": 844}, color_scheme=scheme).page
+def test_pages_fit_phones_and_are_accessible(page_file, open_page, name, width, scheme):
+    page = open_page(page_file(name), viewport={"width": width, "height": 844}, color_scheme=scheme).page
     check_layout(page, width, scheme)
 
 

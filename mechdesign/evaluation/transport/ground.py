@@ -57,7 +57,7 @@ class Ground:
 
     def between(self, rows: Indices, columns: Indices) -> Matrix:
         """Distances (r, c) from the places `rows` (r,) to `columns` (c,), in `unit`."""
-        require_memory(len(rows), len(columns), tables=1, what="the table of distances")
+        require_memory(len(rows), len(columns), tables=1, noun="the table of distances")
         if self.points is None:
             assert self.table is not None
             return self.table[np.ix_(rows, columns)]

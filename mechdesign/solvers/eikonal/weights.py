@@ -39,7 +39,7 @@ def solve_weights(program: EikonalWeights, targets: Targets) -> SolveResult:
     """Solve the weight system of `program`, or its fallback; see the module docstring."""
     problem, started, size = program.problem, time.monotonic(), program.problem.domain.size
     late, stopped, report = False, "", reporter(targets.on_progress)
-    require_memory(size, size, tables=8, what="the weight system")
+    require_memory(size, size, tables=8, noun="the weight system")
     kernel = program.kernel()
     weight_cost = (problem.weighted_loss * kernel).sum(axis=0)
     # A singular system gives NaN weights, and the fallback.

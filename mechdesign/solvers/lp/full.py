@@ -44,13 +44,13 @@ def count_rows(problem: DesignProblem, side: int) -> int:
     return 2 * len(problem.edges.tail) * problem.reports.size + problem.domain.size + side
 
 
-def require_whole(problem: DesignProblem, side: int, *, what: str) -> None:
+def require_whole(problem: DesignProblem, side: int, *, noun: str) -> None:
     """Raise SizeError for a whole program of more than 400,000 rows, or one that does not fit in memory."""
     rows = count_rows(problem, side)
     if rows > MOST_ROWS:
-        message = f"{what} has {rows} rows, and at most {MOST_ROWS} are solved: use fewer cells or a smaller stencil"
+        message = f"{noun} has {rows} rows, and at most {MOST_ROWS} are solved: use fewer cells or a smaller stencil"
         raise SizeError(message, field="cells", value=problem.domain.size)
-    require_memory(rows, 1, tables=_TABLES, what=what)
+    require_memory(rows, 1, tables=_TABLES, noun=noun)
 
 
 def assemble_whole(

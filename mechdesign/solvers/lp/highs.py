@@ -116,7 +116,7 @@ class ColumnMaster:
             self._solver.clearSolver()
             _set(self._solver, {**_CENTRAL, "ipm_optimality_tolerance": max(interior, 1e-12), "time_limit": ends})
             self._solver.run()
-            # Without crossover there is no basis for the next simplex run to start from.
+            # Without crossover the next simplex run has to start without a basis.
             self._solver.setOptionValue("solver", "simplex")
             self._first = True
             return self._solution()

@@ -31,8 +31,8 @@ export class PrivateLedger {
   alone(action) {
     const { storage, key } = this.#of;
     const locks = globalThis.navigator?.locks;
-    const locked = () => (locks ? locks.request(key, action) : action());
-    const turn = (TURNS.get(storage) ?? Promise.resolve()).then(locked);
+    const runLocked = () => (locks ? locks.request(key, action) : action());
+    const turn = (TURNS.get(storage) ?? Promise.resolve()).then(runLocked);
     // A failed action must not block the next one.
     TURNS.set(storage, turn.catch(() => {}));
     return turn;

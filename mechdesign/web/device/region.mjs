@@ -26,8 +26,8 @@ export function isRegion(bytes) {
  * place. Rejects with ReportError "table" unless the bytes are as they were written. */
 export async function readRegion(bytes) {
   let header;
-  const { arrays } = await readFrame(bytes, (told) => {
-    header = checkDeviceMap(told);
+  const { arrays } = await readFrame(bytes, (fields) => {
+    header = checkDeviceMap(fields);
     return Object.entries({ level: "u2", potential: "i2", weight: "u1" }).map(([name, type]) => [name, type, header.shape, 1]);
   });
   const [none, outside] = [arrays.level.indexOf(0), inMargin(arrays.potential, header)];
@@ -37,14 +37,14 @@ export async function readRegion(bytes) {
 }
 
 /** Check the header of a device map, and add the fields that headers of tables have. */
-function checkDeviceMap(told) {
-  const spare = Object.keys(told).find((name) => !REGION_KEYS.includes(name) && name !== "plane");
+function checkDeviceMap(fields) {
+  const spare = Object.keys(fields).find((name) => !REGION_KEYS.includes(name) && name !== "plane");
   requireField(spare === undefined, "header", "without other names", spare);
-  for (const name of REGION_KEYS) requireField(Object.hasOwn(told, name), name, "there", undefined);
-  const { kind, cells, margin, cell, origin, stencil, length_scales: scales, ratio, bound, about, plane } = told;
+  for (const name of REGION_KEYS) requireField(Object.hasOwn(fields, name), name, "there", undefined);
+  const { kind, cells, margin, cell, origin, stencil, length_scales: scales, ratio, bound, about, plane } = fields;
   requireField(kind === "devicemap", "kind", "devicemap", kind);
-  for (const name of ["claim", "cost", "unit"]) requireField(typeof told[name] === "string", name, "text", told[name]);
-  for (const name of ["claim_digest", "source_sha256"]) requireField(REGION_NAME.test(told[name]), name, "64 digits", told[name]);
+  for (const name of ["claim", "cost", "unit"]) requireField(typeof fields[name] === "string", name, "text", fields[name]);
+  for (const name of ["claim_digest", "source_sha256"]) requireField(REGION_NAME.test(fields[name]), name, "64 digits", fields[name]);
   requireField(isObject(about) && Object.values(about).every((text) => typeof text === "string"), "about", "texts", about);
   const whole = (value, least, most) => Number.isInteger(value) && value >= least && value <= most;
   const pair = (list, fits) => Array.isArray(list) && list.length === 2 && list.every(fits);
@@ -54,14 +54,14 @@ function checkDeviceMap(told) {
   requireField(shape[0] * shape[1] <= MOST_AREA, "cells", "at most 2^24 with the margin", shape);
   requireField(pair(cell, (side) => Number.isFinite(side) && side > 0), "cell", "two sides", cell);
   requireField(pair(origin, Number.isFinite), "origin", "two numbers", origin);
-  const unit = told.level_unit;
+  const unit = fields.level_unit;
   requireField(Number.isFinite(unit) && unit > 0, "level_unit", "a number above 0", unit);
   requireField(stencil === 8 || stencil === 16, "stencil", "8 or 16", stencil);
   const kinds = stencil === 8 ? 3 : 5;
   const sized = Array.isArray(scales) && scales.length === kinds;
   requireField(sized && scales.every((value) => whole(value, 1, 2 ** 32 - 1)), "length_scales", `${kinds} below 2^32`, scales);
   for (const [name, least, most] of REGION_WHOLE) {
-    requireField(whole(told[name], least, most), name, `an integer from ${least} to ${most}`, told[name]);
+    requireField(whole(fields[name], least, most), name, `an integer from ${least} to ${most}`, fields[name]);
   }
   const digits = /^[0-9]{19}$/.test(ratio) && BigInt(ratio) >> 61n === 1n;
   requireField(digits, "ratio", "digits of a number from 2^61 to 2^62", ratio);
@@ -70,8 +70,8 @@ function checkDeviceMap(told) {
   const domain = { kind: "grid", axes: 2, shape: cells, cell, origin, ...(plane === undefined ? {} : { plane }) };
   checkDomain(domain);
   const count = cells[0] * cells[1];
-  const also = { shape, domain, cells: count, reports: count, report_unit: told.unit, digits: [null, null], charge: 1 };
-  return { ...told, ...also, ledger: told.claim_digest, mechanism: told.source_sha256 }; // names that tables have
+  const also = { shape, domain, cells: count, reports: count, report_unit: fields.unit, digits: [null, null], charge: 1 };
+  return { ...fields, ...also, ledger: fields.claim_digest, mechanism: fields.source_sha256 }; // names that tables have
 }
 
 /** Refuse a map with a message unless a condition on a field holds. */

@@ -111,8 +111,8 @@ class Explore extends View {
     this.worst = disc ?? null;
     if (losses) {
       const numbers = model.around ? null : model.rowOf && [...model.rowOf.keys()];
-      const shown = (model.around && model.centreLosses()) || losses;
-      model.losses = new Map(Array.from(shown, (loss, k) => [numbers ? numbers[k] : k, loss]));
+      const lossList = (model.around && model.centreLosses()) || losses;
+      model.losses = new Map(Array.from(lossList, (loss, k) => [numbers ? numbers[k] : k, loss]));
       this.show();
     }
     const at = faults.find((fault) => fault.secret !== undefined);
