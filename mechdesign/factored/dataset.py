@@ -113,7 +113,7 @@ def make_factored(
     if stopped is not None:
         attrs["stopped"] = stopped
     if bound is not None:
-        variables["dual"] = ("secret", bound.dual, {"units": problem.loss.unit(domain.unit)})
+        variables["dual"] = ("secret", bound.dual, {"units": problem.loss_unit})
         attrs |= {"lower_bound": bound.value, "bound_reach": bound.reach, "bound_core": bound.core}
     places = {
         name.replace("secret", "place"): ("place", values, coordinate_attrs)
@@ -135,7 +135,7 @@ def _variables(problem: DesignProblem, certified: CertifiedFactors, figures: Los
         "edge_head": ("edge", metric.head),
         "edge_units": ("edge", metric.units),
         "row_sum": (("secret", "word"), rows.row_sum),
-        "row_loss": ("secret", rows.loss, {"units": problem.loss.unit(domain.unit)}),
+        "row_loss": ("secret", rows.loss, {"units": problem.loss_unit}),
         "prior": ("secret", problem.prior_array.copy(), {"units": "1"}),
     }
     if figures.remap is not None:

@@ -269,7 +269,7 @@ def _alternative_sentence(report: AreaReport) -> str:
     elif placed is not None and problem.loss.name == "squared":
         error = f"a root-mean-square error of {length(math.sqrt(loss), unit, up=True)}"
     else:
-        error = f"a mean loss of {amount(loss, problem.loss.unit(unit), up=True)}"
+        error = f"a mean loss of {amount(loss, problem.loss_unit, up=True)}"
     sentence = f"{noise} has {error}."
     if share is None or limit is None:
         return sentence

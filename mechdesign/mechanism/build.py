@@ -91,7 +91,7 @@ def build_dataset(problem: DesignProblem, mass: Masses, *, program: str, extras:
 def _variables(
     problem: DesignProblem, mass: Masses, edges: Edges, loss: Matrix, extras: Extras
 ) -> dict[str, tuple[Any, ...]]:
-    domain, loss_unit = problem.domain, problem.loss.unit(problem.domain.unit)
+    domain, loss_unit = problem.domain, problem.loss_unit
     variables: dict[str, tuple[Any, ...]] = {
         "mass": (("secret", "report"), mass, {"units": "2^-62"}),
         "edge_tail": ("edge", edges.tail.astype(np.int64)),

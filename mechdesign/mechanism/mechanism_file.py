@@ -135,6 +135,11 @@ class MechanismFile:
             raise file_error("unknown loss", "loss", name, " or ".join([*LOSSES, TableLoss.name]))
         return LOSSES[name]
 
+    @property
+    def loss_unit(self) -> str:
+        """The unit of losses and bounds, such as "m^2"; "1" for numbers without one."""
+        return self.loss.unit(self.domain.unit)
+
     @cached_property
     def problem(self) -> DesignProblem:
         reports = self.domain
@@ -289,7 +294,7 @@ def _units(file: MechanismFile) -> dict[str, str]:
     unit = file.domain.unit
     units = {"mass": "2^-62", "prior": "1"} | dict.fromkeys(("edge_length", "problem_length"), "nats")
     units |= dict.fromkeys(("level", "corner_level", "quarter_level"), f"nats per {unit}")
-    units |= dict.fromkeys(("dual", "row_loss", "loss_table"), file.loss.unit(unit))
+    units |= dict.fromkeys(("dual", "row_loss", "loss_table"), file.loss_unit)
     units |= {f"{dim}_{axis}": unit for dim in ("secret", "place") for axis in AXES}
     report_unit = unit if file.same_places else canonical_unit(file.report_unit)
     return units | {f"report_{axis}": report_unit for axis in AXES}

@@ -94,7 +94,7 @@ def _format_loss(stored: MechanismFile, value: float, *, up: bool) -> str:
         return length(value, unit, up=up)
     if type(stored.loss) is SquaredDistance:
         return length(math.sqrt(max(value, 0.0)), unit, up=up)
-    return amount(value, stored.loss.unit(unit), up=up)
+    return amount(value, stored.loss_unit, up=up)
 
 
 def headline_loss(stored: MechanismFile, *, at_position: float | None = None) -> tuple[float, bool]:
@@ -118,7 +118,7 @@ def bound_sentence(stored: MechanismFile, *, at_position: float | None = None, g
     is_quoted = bound > 0 and not (objective > 0 and share > QUOTED_GAP)
     end = f" (gap {percent(share, up=True)})." if objective > 0 else "."
     if has_other_objective(stored):
-        unit = loss.unit(stored.domain.unit) if "loss" in name else "1"
+        unit = stored.loss_unit if "loss" in name else "1"
         unit = "units" if (unit, loss.name) == ("1", "distance") else unit
         subject = f"Between centres of cells {name}" if is_at_position and "loss" in name else sentence(name)
         reached = f"{subject} is {amount(objective, unit, up=True)}"

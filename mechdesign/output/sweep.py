@@ -276,7 +276,7 @@ def _figures(result: xr.Dataset | MechdesignError, scale: float) -> BaselineFigu
 
 
 def _dataset(problem: DesignProblem, points: list[CurvePoint], gap: float) -> xr.Dataset:
-    rows, loss_unit = curve_rows(points), problem.loss.unit(problem.domain.unit)
+    rows, loss_unit = curve_rows(points), problem.loss_unit
     table = {name: np.array([row[name] for row in rows], float) for name in rows[0] if name != "stopped"}
     scales = table.pop("scale")
     variables: dict[str, Any] = {

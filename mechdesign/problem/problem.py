@@ -130,6 +130,11 @@ class DesignProblem(FrozenRecord):
             raise InputError("must give a table over secrets and reports", field="loss", value=table.shape)
         return table
 
+    @property
+    def loss_unit(self) -> str:
+        """The unit of losses and bounds, such as "m^2"; "1" for numbers without one."""
+        return self.loss.unit(self.domain.unit)
+
     @cached_property
     def weighted_loss(self) -> Matrix:
         """prior(u) l(u, y), (n, m): the expected loss of a table P is the sum of cost * P."""

@@ -190,7 +190,7 @@ def audit_checked(
         },
         row_sums=table.sums,
         loss=float((problem.weighted_loss * rows).sum()) if placed else None,
-        loss_unit=problem.loss.unit(problem.domain.unit),
+        loss_unit=problem.loss_unit,
         prior="uniform" if np.ptp(problem.prior_array) == 0 else "given",
         notes=notes if placed else [*notes, unplaced],
     )

@@ -198,7 +198,7 @@ def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, A
     """Texts of the page of a mechanism, each one line without control characters."""
     mechanism = stored.mechanism
     attrs, domain = mechanism.attrs, stored.domain
-    loss_unit = readable_unit(stored.loss.unit(domain.unit))
+    loss_unit = readable_unit(stored.loss_unit)
     placed = checked.position_claim is not None
     bound = attrs["lower_bound"] if checked.lower_bound_checked else None
     figures = {

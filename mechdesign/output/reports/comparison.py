@@ -52,7 +52,7 @@ def comparison_words(rows: Sequence[ComparisonRow], problem: DesignProblem) -> I
 
 def heading_with_unit(column: Column, problem: DesignProblem) -> str:
     """The heading of a column with the unit of its figures."""
-    unit, loss = problem.domain.unit, readable_unit(problem.loss.unit(problem.domain.unit))
+    unit, loss = problem.domain.unit, readable_unit(problem.loss_unit)
     distance = "units" if unit == "1" else unit
     units = dict.fromkeys(("loss", "lower_bound", "remapped_loss", "position_loss"), loss)
     units |= dict.fromkeys(("claimed_epsilon", "effective_epsilon"), f"nats per {unit_word(unit)}")
@@ -63,7 +63,7 @@ def heading_with_unit(column: Column, problem: DesignProblem) -> str:
 
 def _sentence(rows: Sequence[ComparisonRow], problem: DesignProblem) -> str:
     """The best mechanism, the lower bound, and the mechanisms that break their claim."""
-    unit = problem.loss.unit(problem.domain.unit)
+    unit = problem.loss_unit
     private = [row for row in rows if row.is_private_between_cells]
     anywhere = [row for row in rows if row.claim_over == POSITIONS]
     broken = [row.mechanism for row in rows if row not in private and row not in anywhere]
@@ -113,7 +113,7 @@ def _caption(problem: DesignProblem) -> str:
     if within is None:
         return caption
     centre = f"the centre of the {words_of(problem.domain).one}"
-    added = amount(within, problem.loss.unit(problem.domain.unit), up=True)
+    added = amount(within, problem.loss_unit, up=True)
     return f"{caption} Moving a user to {centre} adds {added} to every loss."
 
 

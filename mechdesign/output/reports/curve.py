@@ -17,7 +17,7 @@ def curve_words(points: Sequence[CurvePoint], problem: DesignProblem) -> Iterato
     """The losses of a sweep, with a star where a baseline breaks its claim, then the scales that baselines satisfy."""
     names = list(points[0].baselines)
     baselines = [name.replace("_", " ") for name in names]
-    first, last, unit = points[0], points[-1], problem.loss.unit(problem.domain.unit)
+    first, last, unit = points[0], points[-1], problem.loss_unit
     # 1e-6: a gap of 0 in doubles is within their rounding, so no smaller one is stated.
     gap = max(1e-6, *(point.gap for point in points))
     best = f"does better by more than {percent(gap, up=True)} of this loss"

@@ -222,7 +222,7 @@ class SolveReport:
         words = _WORDS | {"position_loss": f"loss at {words_of(stored.domain).truths}"}
         if self.position_loss is not None and stored.positions is None:
             words |= {"loss": "loss between centres"}
-        loss_unit = readable_unit(stored.loss.unit(stored.domain.unit))
+        loss_unit = readable_unit(stored.loss_unit)
         units = dict.fromkeys(_LOSSES, loss_unit)
         # The bound of another objective may have another unit.
         if self.objective_of is not None:

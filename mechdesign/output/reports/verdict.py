@@ -85,7 +85,7 @@ def verification_words(
 
 def _loss_unit(stored: MechanismFile | None) -> str:
     """The unit of losses; "" for a file that is not certified, whose unit was not checked."""
-    return "" if stored is None else readable_unit(stored.loss.unit(stored.domain.unit))
+    return "" if stored is None else readable_unit(stored.loss_unit)
 
 
 def _window(cost: Mapping[str, Any]) -> str:
