@@ -56,8 +56,7 @@ def planar_laplace_mechanism(
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism, certified at the smallest scale that holds.
+    xarray.Dataset, certified at the smallest scale that holds
 
     Examples
     --------

@@ -133,7 +133,6 @@ class MapSampler(FrozenRecord, Drawing):
     Parameters
     ----------
     device_map : DeviceMap
-        The map.
     on_progress : callable
         Called with the progress of the verification.
 

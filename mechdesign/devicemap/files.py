@@ -100,8 +100,7 @@ def load_device_map(path: str | Path) -> DeviceMap:
 
     Returns
     -------
-    DeviceMap
-        The map; `md.verify` proves its claim.
+    DeviceMap, whose claim `md.verify` proves
 
     Examples
     --------

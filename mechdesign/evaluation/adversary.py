@@ -79,7 +79,6 @@ def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: Arr
     Returns
     -------
     AdversaryError
-        The error, its lower bound and the estimates.
 
     Examples
     --------

@@ -62,8 +62,7 @@ def mechanism_loss(mechanism: xr.Dataset) -> float:
 
     Returns
     -------
-    float
-        In loss units.
+    float, in loss units
 
     Examples
     --------
@@ -98,8 +97,7 @@ def expected_distance(mechanism: xr.Dataset) -> float | None:
 
     Returns
     -------
-    float or None
-        In units of length; None if reports have no coordinates.
+    float, in units of length, or None if reports have no coordinates
 
     Examples
     --------

@@ -30,8 +30,7 @@ def epsilon_within(radius: float, nats: float) -> float:
 
     Returns
     -------
-    float
-        Nats per unit.
+    float, nats per unit
 
     Examples
     --------
@@ -55,7 +54,6 @@ def nats_within(radius: float, epsilon: float) -> float:
     Returns
     -------
     float
-        Nats.
 
     Examples
     --------

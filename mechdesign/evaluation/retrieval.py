@@ -42,8 +42,7 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
 
     Returns
     -------
-    array
-        In units, shape of confidence; inf at confidence 1.
+    array of the shape of confidence, in units; inf at confidence 1
 
     Examples
     --------
@@ -71,8 +70,7 @@ def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confid
 
     Returns
     -------
-    (n,) array
-        In units.
+    (n,) array, in units
 
     Examples
     --------

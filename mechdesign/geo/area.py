@@ -400,8 +400,7 @@ def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> f
 
     Returns
     -------
-    float
-        Nats per unit on the plane.
+    float, nats per unit on the plane
 
     Examples
     --------

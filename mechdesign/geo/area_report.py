@@ -77,7 +77,6 @@ class AreaReport(FrozenRecord):
     constant_position_loss : float or None
         Loss to the true position of the best constant report.
     alternative : Alternative
-        The mechanism that was not made.
 
     Examples
     --------

@@ -58,8 +58,7 @@ def elastic_level(
 
     Returns
     -------
-    PrivacyLevel
-        In nats per unit, with the properties that statements 1 to 3 of the module give it.
+    PrivacyLevel, in nats per unit, with the properties of statements 1 to 3 of the module
 
     Examples
     --------

@@ -119,8 +119,7 @@ def repair(
 
     Returns
     -------
-    (n, m) uint64 array
-        Entries >= 1, rows that sum to exactly 2^62, no violated edge.
+    (n, m) uint64 array, entries >= 1, rows that sum to exactly 2^62, no violated edge
 
     Examples
     --------

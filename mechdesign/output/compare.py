@@ -203,8 +203,7 @@ def compare(
 
     Returns
     -------
-    pandas.DataFrame
-        The columns of `mechdesign.output.compare.ComparisonRow`, missing figures NaN.
+    pandas.DataFrame of the columns of `mechdesign.output.compare.ComparisonRow`, missing figures NaN
 
     Examples
     --------

@@ -107,8 +107,7 @@ def export(
 
     Returns
     -------
-    Path
-        The file.
+    Path of the file
 
     Raises
     ------

@@ -82,7 +82,6 @@ def plot_mechanism(
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
 
     Raises
     ------

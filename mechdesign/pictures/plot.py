@@ -66,7 +66,6 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
 
     Examples
     --------
@@ -214,8 +213,7 @@ def load_drawable(path: str | Path) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset
-        A mechanism, a sweep or a diagnosis.
+    xarray.Dataset of a mechanism, a sweep or a diagnosis
 
     Examples
     --------
@@ -253,8 +251,7 @@ def save_plot(
 
     Returns
     -------
-    Path
-        The file.
+    Path of the file
 
     Examples
     --------

@@ -173,8 +173,7 @@ def spline_laplace(problem: DesignProblem) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism, in O(n^2) time.
+    xarray.Dataset, in O(n^2) time
 
     Examples
     --------

@@ -38,11 +38,9 @@ class DesignProblem(FrozenRecord):
     prior : (n,) array
         Probabilities, of sum 1.
     loss : Loss
-        The cost of a report.
     reports : Domain
         The m possible reports; the domain itself by default, and where its places are the same.
     query : Query
-        The query that the reports answer.
     matched_distance : float
         The expected distance to which a comparison tunes every mechanism; None for the metric's own level.
     name, parameters : str, mapping

@@ -109,7 +109,6 @@ class RequiredReport(RowConstraint):
     Parameters
     ----------
     report : int
-        The report y.
     least : float
         0 < least < 1.
     secrets : sequence of int

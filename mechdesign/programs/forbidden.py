@@ -29,7 +29,6 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
     Returns
     -------
     DesignProblem
-        The smaller problem.
 
     Examples
     --------

@@ -30,7 +30,6 @@ class Optimal(Program):
     Parameters
     ----------
     problem : DesignProblem
-        Secrets, metric, prior and loss.
 
     Examples
     --------

@@ -419,8 +419,7 @@ def laplace_epsilon(gamma: float, eta: float, delta: float, growth: GrowthName =
 
     Returns
     -------
-    float
-        Nats per unit of distance.
+    float, nats per unit of distance
 
     Examples
     --------
@@ -444,8 +443,7 @@ def laplace_eta(epsilon: float, gamma: float, delta: float, growth: GrowthName =
 
     Returns
     -------
-    float
-        Per unit of distance.
+    float, per unit of distance
 
     Examples
     --------

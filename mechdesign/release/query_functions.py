@@ -24,8 +24,7 @@ def threshold(x: ArrayLike, threshold: float, width: float) -> Floats:
 
     Returns
     -------
-    array
-        Shape of x.
+    array of the shape of x
 
     Examples
     --------
@@ -46,8 +45,7 @@ def band_width(threshold: ArrayLike, epsilon: float) -> float:
 
     Returns
     -------
-    float
-        In the unit of the threshold.
+    float, in the unit of the threshold
 
     Examples
     --------

@@ -128,8 +128,7 @@ def smooth(design: SessionDesign, transcript: Transcript, *, ticks: int | None =
 
     Returns
     -------
-    SmoothedTrace
-        Distributions and best places. Cost: two steps of the model a tick.
+    SmoothedTrace, at a cost of two steps of the model a tick
 
     Examples
     --------

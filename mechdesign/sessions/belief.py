@@ -28,7 +28,6 @@ class Belief(FrozenRecord):
     Attributes
     ----------
     chain : Chain
-        The model.
     loss : (n, n) array
         Of naming a place (across) when another (down) is true.
     weights, tick : (s,) array, int
@@ -92,8 +91,7 @@ def best_places(distributions: Matrix, loss: Matrix) -> tuple[Indices, Vector]:
 
     Returns
     -------
-    (b,) int array and (b,) array
-        Places and losses.
+    (b,) int array of places, and (b,) array of losses
 
     Examples
     --------

@@ -110,7 +110,6 @@ class Budget(FrozenRecord):
     Parameters
     ----------
     path : str or Path
-        The ledger.
 
     Examples
     --------

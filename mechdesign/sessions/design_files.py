@@ -50,8 +50,7 @@ def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = Fa
 
     Returns
     -------
-    Path
-        The file.
+    Path of the file
 
     Examples
     --------
@@ -119,7 +118,6 @@ def load_design(path: str | Path) -> SessionDesign:
     Returns
     -------
     SessionDesign
-        The design.
 
     Examples
     --------

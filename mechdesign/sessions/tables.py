@@ -48,8 +48,7 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism. Cost: O(n^3).
+    xarray.Dataset, in O(n^3) time
 
     Examples
     --------
@@ -90,7 +89,6 @@ def state_table(
     Returns
     -------
     xarray.Dataset
-        The mechanism.
 
     Examples
     --------
@@ -121,8 +119,7 @@ def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> floa
 
     Returns
     -------
-    float
-        In units of the domain. Cost: O(n^2 m).
+    float, in units of the domain, in O(n^2 m) time
 
     Examples
     --------

@@ -100,8 +100,7 @@ def match_distance(problem: DesignProblem, family: str | Family | TableOfEpsilon
 
     Returns
     -------
-    Matched
-        `epsilon` and its expected distance.
+    Matched, with `epsilon` and its expected distance
 
     Examples
     --------
@@ -168,8 +167,7 @@ def match_effective_epsilon(problem: DesignProblem, family: str | Family | Table
 
     Returns
     -------
-    Matched
-        `epsilon`, to a relative 1e-8, and its expected distance.
+    Matched, with `epsilon`, to a relative 1e-8, and its expected distance
 
     Examples
     --------

@@ -163,7 +163,6 @@ class Targets:
     method : str
         One of those of the program's `ProgramSpec`.
     on_progress : callable
-        Called with a `Progress`.
     bound : bool
         Whether to compute a lower bound with the table; None for the program's default.
     options : object

@@ -139,8 +139,7 @@ def expectation_maximization(
 
     Returns
     -------
-    DistributionEstimate
-        The distribution. Cost: O(n k) a step, k the distinct reports.
+    DistributionEstimate, in O(n k) time a step, k the distinct reports
 
     Examples
     --------
@@ -180,7 +179,6 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Distribut
     Returns
     -------
     DistributionEstimate
-        The shares of reports.
 
     Examples
     --------

@@ -57,8 +57,7 @@ def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
 
     Returns
     -------
-    int
-        The rank. Cost: O(n^2 m + n^3).
+    int, in O(n^2 m + n^3) time
 
     Examples
     --------
@@ -99,8 +98,7 @@ def asymptotic_mse(
 
     Returns
     -------
-    float
-        In squared units of the domain (for nodes: of edges); infinite where the channel is singular.
+    float, in squared units of the domain (for nodes: of edges), infinite where the channel is singular
 
     Examples
     --------

@@ -154,7 +154,6 @@ def load_estimate(path: Any) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The estimate.
 
     Examples
     --------

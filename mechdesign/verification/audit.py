@@ -210,7 +210,6 @@ def repair_table(table: str | Path | ArrayLike, problem: DesignProblem, *, norma
     Returns
     -------
     xarray.Dataset
-        The certified mechanism.
 
     Examples
     --------

@@ -160,8 +160,7 @@ def write_client(
 
     Returns
     -------
-    Path
-        The folder.
+    Path of the folder
 
     Raises
     ------

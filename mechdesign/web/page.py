@@ -91,8 +91,7 @@ def save_page(
 
     Returns
     -------
-    Path
-        The file.
+    Path of the file
 
     Raises
     ------

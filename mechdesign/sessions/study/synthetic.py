@@ -85,8 +85,7 @@ def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: 
 
     Returns
     -------
-    Trajectories
-        Places and homes. Cost: 3 microseconds a position.
+    Trajectories, in 3 microseconds a position
 
     Examples
     --------
@@ -189,8 +188,7 @@ def fit_home_away(days: Trajectories) -> HomeAway:
 
     Returns
     -------
-    HomeAway
-        The model. Cost: 0.1 s for 2,800 days of 50 ticks on 144 places.
+    HomeAway, in 0.1 s for 2,800 days of 50 ticks on 144 places
 
     Examples
     --------
