@@ -155,6 +155,13 @@ class ConePricer:
             return self.distance
         return np.asarray(dijkstra(self._matrix, directed=True))
 
+    def joined_pairs(self) -> MaskMatrix:
+        """True (n, n) where an edge joins two places."""
+        joined = np.zeros(self._matrix.shape, np.bool_)
+        rows = np.repeat(np.arange(len(joined)), np.diff(self._matrix.indptr))
+        joined[rows, self._matrix.indices] = True
+        return joined
+
     def distances_to_answers(self, report: Indices) -> Matrix:
         """Distances (m, n) to the nearest secret with each report (n,), inf where none has it."""
         nearest = np.full(self.distance.shape, np.inf)

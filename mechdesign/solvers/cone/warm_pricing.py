@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mechdesign.base.arrays import Indices, Matrix, Vector
+from mechdesign.base.arrays import Indices, Indices32, Matrix, Vector
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound, sum_down
 from mechdesign.solvers.cone.tree_simplex import Effort, TreeState, dual_reductions, price_trees
@@ -219,6 +219,19 @@ class WarmPricer:
                 break
             self.widen(reports)
         return max(0.0, sum_down(np.nextafter(dual - reduction, -np.inf)))
+
+    def final_trees(self, dual: Vector) -> Indices32:
+        """Parents (m, n) of trees that prove the bound of multipliers (n,) without (3) of tree_simplex.py."""
+        self.bound_of(dual)
+        if self.cone.is_complete:
+            trees = self.trees
+            rank = np.argsort(trees.near[trees.anchor], axis=1, kind="stable")
+            is_outer = rank >= trees.core[:, None]
+            # A tree hands a negative sum to its parent alone, so such places must be in the core.
+            reports = np.flatnonzero((is_outer & (self.cost < dual)).any(axis=1))
+            self.widen(reports)
+            self._price_fixed(dual, reports)
+        return self.trees.parent
 
     def prove(self, dual: Vector, gap: float, *, widen: bool = True) -> Proof:  # widen: cores may grow for good
         """The best bound of lowered multipliers dual (n,); the relative `gap` decides which reductions matter."""
