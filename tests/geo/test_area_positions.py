@@ -233,6 +233,24 @@ def test_cells_wider_than_their_radius_are_refused(run, run_json, tmp_path):
 
 
 @needs("positions")
+@pytest.mark.parametrize(("factor", "is_better"), [(1e12, True), (2, False)])
+def test_better_noise_stands_in_the_first_sentence(run, run_json, tmp_path, factor, is_better):
+    """At 28 nats a cell noise stays in its cell, and no spline does."""
+    words = ["area", "--box", "12.48,41.89,12.49,41.897", "--cell", "300", "--within", "300", "--factor", factor]
+    code, outcome = run_json(*words, "-o", tmp_path / "a.nc")
+    noise = outcome["alternative_position_loss"]
+    assert (code, outcome["alternative"], outcome["alternative_positions"]) == (0, "planar_laplace", "any")
+    assert outcome["alternative_loss"] is None
+    assert (noise < outcome["position_loss"]) == is_better
+    output = " ".join(run(*words, "-o", tmp_path / "b.nc")[1].split())
+    proof = "That noise protects any two positions too, in real arithmetic; it is not proved here."
+    assert output.startswith("Plain noise is better than this design. Planar Laplace noise drawn") == is_better
+    assert output.count(proof) == 1
+    stated = float(re.search(r"moved to the nearest cell has a mean error of ([\d.]+) m", output)[1])
+    assert 0 <= stated / noise - 1 < 1e-3  # four digits, rounded up
+
+
+@needs("positions")
 def test_why_cells_are_protected_stands_in_the_first_line(run, run_json, tmp_path):
     words = ["area", "--box", "2.34,48.855,2.345,48.86", "--cell", "200", "--within", "400", "--factor", "2"]
     words += ["--program", "planar-laplace"]

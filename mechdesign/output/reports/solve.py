@@ -180,10 +180,16 @@ class SolveReport:
         return {**figures, **self.beside}
 
     def words(
-        self, *, verbose: bool = False, because: str | None = None, limit: float | None = None, more: str = ""
+        self,
+        *,
+        verbose: bool = False,
+        because: str | None = None,
+        limit: float | None = None,
+        first: str = "",
+        more: str = "",
     ) -> Iterator[Block]:
-        """The text of the report: `sentences`, then `more`, then `rows`."""
-        yield join_sentences([*self.sentences(because=because, limit=limit), more])
+        """The text of the report: `first`, `sentences`, `more`, then `rows`."""
+        yield join_sentences([first, *self.sentences(because=because, limit=limit), more])
         yield self.rows(verbose=verbose)
 
     def sentences(self, *, because: str | None = None, limit: float | None = None) -> list[str | None]:
