@@ -17,8 +17,6 @@ the number of variables.
 
 Every constraint has a cone row s = q[upper] - e^{-slack} q[lower]. Side rows follow; each joins all variables of one
 block (posteriors/). Row sums M q (n,) are sums over reports of q e^{-D}, plus the constant report.
-
-All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 """
 
 from __future__ import annotations
@@ -252,6 +250,7 @@ def _part_size(total: int, parts: int = _PARTS) -> int:
     return max(1, -(-total // parts))
 
 
+# All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 @numba.njit(cache=True, nogil=True)
 def _sums(first, component, distance, q, total):  # type: ignore[no-untyped-def]
     for y in range(component.shape[0]):

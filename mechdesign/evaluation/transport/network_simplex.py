@@ -6,8 +6,6 @@
 A spanning tree joins sources, targets and a root. An arc to or from the root costs `PENALTY`: a source may ship to a
 target through the root at twice the largest cost. The tree is strongly feasible: arcs without flow point to the root.
 The choice of the leaving arc keeps it so, and hence the method ends (Cunningham 1976).
-
-All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
 """
 
 from __future__ import annotations
@@ -81,6 +79,7 @@ def _whole_units(masses: Vector) -> Integers:
     return numbers
 
 
+# All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 @numba.njit(cache=True, nogil=True)
 def _greedy(order, tail, head, balance, parent, arc, up, flow):  # type: ignore[no-untyped-def]
     """Serve along the columns in order, and hang every tree of used columns on the root."""

@@ -4,8 +4,6 @@ Over a domain the places are grouped (cells in twos per axis) and the coarse pro
 potentials, extended to the fine places, select the first columns. Columns are added until pricing all of them closes
 the gap. On a line the distribution functions give plan and potentials in closed form.
 Memory: the costs (r, c) between places with an excess, 200 MB for 10,000 places.
-
-All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 """
 
 from __future__ import annotations
@@ -138,6 +136,7 @@ def cheapest_columns(cost: Matrix, u: Vector, v: Vector, count: int, below: floa
     return np.unique(keys[keys >= 0]), row_minima
 
 
+# All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 @numba.njit(cache=True, nogil=True)
 def _insert(value, key, values, keys):  # type: ignore[no-untyped-def]
     """Insert (value, key) into the ascending `values` (k,), and drop the last."""
