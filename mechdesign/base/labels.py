@@ -88,10 +88,8 @@ def values_in_place_order(
     *places: Points | None,
     ascending: bool = False,
 ) -> ArrayLike:
-    """The values of a Series, DataFrame or DataArray in the order of the places; other values unchanged.
-
-    places: coordinates (n, k) of each axis, where known. ascending: without them, coordinates must ascend.
-    """
+    """The values of a Series, DataFrame or DataArray in the order of the places; other values unchanged."""
+    # places: coordinates (n, k) of each axis, where known. ascending: without them, coordinates must ascend.
     module = type(values).__module__.partition(".")[0]
     if module == "pandas" and hasattr(values, "axes"):
         return _of_pandas(values, field)

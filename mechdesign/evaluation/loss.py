@@ -134,10 +134,8 @@ def _places(mechanism: xr.Dataset, dim: str) -> Domain:
 
 @validate_call
 def position_loss(mechanism: xr.Dataset) -> float | None:
-    """Mean loss to the true position, uniform in its cell, under the stored prior; in loss units.
-
-    None if `position_cost` has no such mean, and for factored mechanisms unless the loss is the squared distance.
-    """
+    """Mean loss to the true position, uniform in its cell, under the stored prior; in loss units."""
+    # None if `position_cost` has no such mean, and for factored mechanisms unless the loss is the squared distance.
     loss = LOSSES.get(mechanism.attrs["loss"])
     if loss is None:
         return None

@@ -28,10 +28,8 @@ NOISE_TOLERANCE = 1e-3  # relative; measured: below 0.04 %, against 12 random sh
 
 
 def snapped_noise_loss(domain: Domain, reports: Domain, prior: Vector, epsilon: float, loss: Loss) -> float | None:
-    """The loss (1) in loss units, to 0.1 %; None for other places than cells on two axes, or another loss.
-
-    domain: cells of true positions, with the prior (n,); epsilon: in nats per unit. Time: 0.2 s.
-    """
+    """The loss (1) in loss units, to 0.1 %; None for other places than cells on two axes, or another loss."""
+    # domain: cells of true positions, with the prior (n,); epsilon: in nats per unit. Time: 0.2 s.
     if domain.cell is None or domain.dimension != 2 or type(loss) not in (Distance, SquaredDistance):
         return None
     cube = _lattice_rule()

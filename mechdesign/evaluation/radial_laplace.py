@@ -38,11 +38,9 @@ def mean_radius(epsilon: float, dimension: int = 2) -> float:
 
 
 def sample(location: ArrayLike, epsilon: float, rng: np.random.Generator, size: int) -> Points:
-    """`size` simulated reports (size, k) for one location (k,), in the unit of epsilon's inverse.
-
-    The last digits of these doubles depend on the location, and no certificate covers them. For release use a table
-    (`md.baselines.planar_laplace` with `Sampler`), or round to a grid at the level of `finite_precision_epsilon`.
-    """
+    """`size` simulated reports (size, k) for one location (k,), in the unit of epsilon's inverse."""
+    # The last digits of these doubles depend on the location, and no certificate covers them. For release use a table
+    # (`md.baselines.planar_laplace` with `Sampler`), or round to a grid at the level of `finite_precision_epsilon`.
     place, count = check_finite(location, "location"), check_whole(size, "size", minimum=0)
     if place.ndim != 1 or not len(place):
         raise InputError("must be one place, a (k,) array", field="location", value=place.shape)

@@ -8,8 +8,7 @@ y)}, and the rows are divided by their sums s = K w. D is symmetric, so the dist
 and the over-relaxed expectation-maximisation update w <- w (rise / mass)^1.5, with ln s as the next potential. Every
 round moves weights and lengths together, but for the last ones, which move the potential alone, part of the way.
 
-Rounds use a smaller range than the certificate, at the same step. Those that move weights sweep distances once
-(integer_metric.py).
+Rounds use a smaller range than the certificate, at the same step. Those that move weights sweep distances once.
 """
 
 from __future__ import annotations

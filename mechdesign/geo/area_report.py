@@ -1,7 +1,4 @@
-"""The designed mechanism of an area, and its report as JSON and in sentences.
-
-Sentences name arguments of Python, such as cell=200. The command line turns these into its options.
-"""
+"""The designed mechanism of an area, and its report as JSON and in sentences."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 
 Between positions. The program of cones is taken if a step needs at most `MAX_CONE_OPERATIONS` multiplications, else
 weights of columns if a step needs at most `MAX_COLUMN_OPERATIONS` and memory suffices. Levels that vary take cones
-only, up to `MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that of eikonal weights between
-cells.
+only, up to `MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that of eikonal weights.
 
 Between cells. The optimal program is taken up to the cells of `CELLS_IN_A_MINUTE`. Beyond, a Euclidean metric gets the
 planar Laplace mechanism, up to `MAX_PAIR_CELLS`; levels that vary get eikonal weights.

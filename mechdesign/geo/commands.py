@@ -195,10 +195,8 @@ def _people_options(
     variable: str | None,
     by_discs: bool,
 ) -> tuple[LevelsFromPeople | LevelsFromRaster | None, Path | None]:
-    """Levels that vary, and the CSV file of people.
-
-    Also accepts the older --levels-from FILE.csv, and --people COUNT for --people-per-disc.
-    """
+    """Levels that vary, and the CSV file of people."""
+    # Also accepts the older --levels-from FILE.csv, and --people COUNT for --people-per-disc.
     from mechdesign.geo.area_inputs import LevelsFromPeople, LevelsFromRaster
     from mechdesign.problem.text import is_csv
 

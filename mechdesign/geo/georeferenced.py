@@ -2,8 +2,8 @@
 
 A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise PROJ projects the
 centres of the cells, and the bilinear function of the file is evaluated there. Values beyond 1e150 are NODATA. A cell
-of the domain without a value at its centre is refused. Elsewhere a pixel without a value takes the value of the nearest
-pixel with one, but no people.
+of the domain without a value at its centre is refused. Elsewhere a pixel without a value takes that of the nearest with
+one, but no people.
 """
 
 from __future__ import annotations

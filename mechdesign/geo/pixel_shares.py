@@ -36,11 +36,9 @@ def cell_sums(
     counts: bool,
     area: float,
 ) -> CellSums:
-    """Sum the amounts of pixels (kx, ky), NaN without data, in the cells of a lattice.
-
-    `values` are per pixel if `counts`, else per unit of area, and `area` is that of a cell. `project` maps the borders
-    `edges` to the plane in units of cells. Cost: 10 us for a pixel across cells.
-    """
+    """Sum the amounts of pixels (kx, ky), NaN without data, in the cells of a lattice."""
+    # `values` are per pixel if `counts`, else per unit of area, and `area` is that of a cell. `project` maps the
+    # borders `edges` to the plane in units of cells. Cost: 10 us for a pixel across cells.
     size = shape[0] * shape[1]
     amounts, negative, known = np.zeros(size), np.zeros(size), np.zeros(size)
     step = max(_BLOCK // max(values.shape[1], 1), 1)

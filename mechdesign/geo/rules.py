@@ -124,12 +124,10 @@ RULES = {
 
 @validate_call
 def audit_rule(name: str) -> dict[str, Any]:
-    """Audit one report of a rule; lengths in m, effective_epsilon None with `why`.
-
-    distances has a row for each d along one axis. It has the total variation, the largest nats in `cells` and
-    `probabilities`, and as `separated` the share of pairs that every report distinguishes. laplace has the levels with
-    the same errors, in nats per km.
-    """
+    """Audit one report of a rule; lengths in m, effective_epsilon None with `why`."""
+    # distances has a row for each d along one axis. It has the total variation, the largest nats in `cells` and
+    # `probabilities`, and as `separated` the share of pairs that every report distinguishes. laplace has the levels
+    # with the same errors, in nats per km.
     rule = named_rule(name)
     mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)
     why = "a report rules out every position outside its cell"

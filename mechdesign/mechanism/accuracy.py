@@ -30,10 +30,8 @@ _UP = 1 + 1e-12
 
 
 def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector | None:
-    """The radii (b,) about reports (b,), all by default, that hold the true position with 95 %, rounded up.
-
-    None for factored mechanisms, graph nodes, and reports in another unit or with other axes. O(b n log n).
-    """
+    """The radii (b,) about reports (b,), all by default, that hold the true position with 95 %, rounded up."""
+    # None for factored mechanisms, graph nodes, and reports in another unit or with other axes. O(b n log n).
     domain = stored_domain(mechanism)
     if "mass" not in mechanism or domain.kind == "nodes":
         return None

@@ -29,12 +29,11 @@ _PACKAGES = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Extras:
-    """Further results of a program.
+    """Further results of a program."""
 
-    The claim is `scale` times the problem's metric. Arrays: dual (n,), multipliers of the row sums; multipliers (k,),
-    of the side rows; row_variables by name, the rows of limits that their last ones belong to. With `positions` the
-    claim is between positions, at the problem's metric, and `scale` is that of the rows.
-    """
+    # The claim is `scale` times the problem's metric. Arrays: dual (n,), multipliers of the row sums; multipliers (k,),
+    # of the side rows; row_variables by name, the rows of limits that their last ones belong to. With `positions` the
+    # claim is between positions, at the problem's metric, and `scale` is that of the rows.
 
     scale: float = 1.0
     parameters: Mapping[str, Any] = field(default_factory=dict)

@@ -50,10 +50,8 @@ _COARSE = 8  # bits of the lengths tried first: few distinct lengths remain, and
 
 
 def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
-    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60 up to `longest` nats.
-
-    Floored partial sums of the Taylor series are lower bounds, and so are their squares.
-    """
+    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60 up to `longest` nats."""
+    # Floored partial sums of the Taylor series are lower bounds, and so are their squares.
     if not (math.isfinite(length) and length >= 0):
         raise ValueError(f"edge length {length} is not a non-negative number")
     exact = Fraction(min(length, longest))
@@ -91,11 +89,9 @@ def _ratios_of(lengths: bytes, longest: float) -> tuple[Unsigned, Indices]:
 
 @numba.njit(inline="always")
 def product(a, b):  # type: ignore[no-untyped-def]
-    """The 128-bit product of two 64-bit numbers, as high and low words.
-
-    With halves of 32 bits no sum wraps: middle < 3 * 2^32, and the carry is part of a product below 2^128. Caches of
-    kernels in other files do not notice a change here.
-    """
+    """The 128-bit product of two 64-bit numbers, as high and low words."""
+    # With halves of 32 bits no sum wraps: middle < 3 * 2^32, and the carry is part of a product below 2^128. Caches of
+    # kernels in other files do not notice a change here.
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
     low, cross, other, high = a0 * b0, a0 * b1, a1 * b0, a1 * b1
@@ -167,10 +163,8 @@ def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
 
 
 def violations(mass: Masses, edges: Edges, *, deadline: float = math.inf) -> int:
-    """Number of (edge, direction, report) triples with mass[tail, y] > e^{length} mass[head, y], by exact integers.
-
-    Zero proves the claim for entries 1 <= mass <= 2^62. O(e m), 0.3 ns a triple; OutOfTime at the deadline.
-    """
+    """Number of (edge, direction, report) triples with mass[tail, y] > e^{length} mass[head, y], by exact integers."""
+    # Zero proves the claim for entries 1 <= mass <= 2^62. O(e m), 0.3 ns a triple; OutOfTime at the deadline.
     counts: list[int] = []
     in_blocks(_counter(mass, edges, counts), len(edges.tail), _EDGES, deadline=deadline)
     return sum(counts)

@@ -297,10 +297,9 @@ def _units(file: MechanismFile) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClaimCheck:
-    """Reasons why the claim of a file is not proved, and counts of breaches (None if they cannot be counted).
+    """Reasons why the claim of a file is not proved, and counts of breaches (None if they cannot be counted)."""
 
-    violations: (edge, direction, report) triples, or (edge, direction) of factors; position_breaches: (cell, report).
-    """
+    # violations: (edge, direction, report) triples, or (edge, direction) of factors; position_breaches: (cell, report).
 
     violations: int | None
     position_breaches: int | None = None

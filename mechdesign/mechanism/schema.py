@@ -69,11 +69,10 @@ class SchemaPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """Variables and attributes of a Dataset.
+    """Variables and attributes of a Dataset."""
 
-    places: dimensions with coordinates DIM_x, DIM_y, DIM_z in one unit; own_sizes: fixed sizes of dimensions.
-    attributes, optional: types by name; other: the specification of unnamed variables, None to refuse them.
-    """
+    # places: dimensions with coordinates DIM_x, DIM_y, DIM_z in one unit; own_sizes: fixed sizes of dimensions.
+    # attributes, optional: types by name; other: the specification of unnamed variables, None to refuse them.
 
     name: str
     own_variables: Mapping[str, VariableSpec]

@@ -1,7 +1,6 @@
 """Save and load a mechanism, or another Dataset, as one NetCDF-4 file.
 
-After the last byte of NetCDF follows the SHA-256 of the bytes before. It detects damage, not forgery; claims are
-proved from integers.
+After the last byte of NetCDF follows the SHA-256 of the bytes before. It detects damage, not forgery.
 """
 
 from __future__ import annotations

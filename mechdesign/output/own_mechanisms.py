@@ -47,11 +47,9 @@ def read_mechanisms(
 def input_mechanisms(
     problem: DesignProblem, mechanisms: InputMechanisms | None, *, known: Collection[str] = ()
 ) -> dict[str, xr.Dataset]:
-    """Check the user's tables (n, m) or Datasets by name, at the smallest scale of the metric that they satisfy.
-
-    Nothing is repaired. Entries below 2^-62 are rounded up to that. A zero next to a positive probability of the same
-    report makes the ratio infinite. known: names that are taken.
-    """
+    """Check the user's tables (n, m) or Datasets by name, at the smallest scale of the metric that they satisfy."""
+    # Nothing is repaired. Entries below 2^-62 are rounded up to that. A zero next to a positive probability of the same
+    # report makes the ratio infinite. known: names that are taken.
     datasets = {}
     for name, value in (mechanisms or {}).items():
         is_name = isinstance(name, str) and name.isprintable() and name.strip() == name != "" and "/" not in name

@@ -1,8 +1,7 @@
 """Tables of mechanisms in CSV, JSON and Parquet, for programs that do not have this package.
 
 Every format has the same `Content`: comments (claim, units, losses, checksum of the source, sizes), coordinates, edges
-of the claim and masses. The claim can be checked from these. A text ends in a line with the SHA-256 of all bytes
-before.
+of the claim and masses. The claim can be checked from these. A text ends in a line with its SHA-256.
 
 CSV: one line per (secret, report); all else is in FILE.csv-metadata.json, the JSON below without points and masses.
 

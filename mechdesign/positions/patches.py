@@ -31,9 +31,7 @@ from the centre, a in {-M, ..., M}, M = 2^15, has the integer weights
 
     (M - a)^2,  6 M^2 - 2 a^2,  (M + a)^2,  of 2^33 together.                                                        (3)
 
-The step must stay secret: with it a report reveals more than the claim allows. Nor is a report drawn from a row by its
-number. In designs of 20 x 20 cells at one level, eps h = 0.5, rows of neighbours differ by up to 1.117 eps h nats.
-So the claim about rows has a scale of its own.
+The step must stay secret (`Patches.draw_steps`), and a report is never drawn from a row by its number.
 Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; the claim is ours.
 """
 
@@ -162,6 +160,8 @@ class Patches:
     @staticmethod
     def draw_steps(points: Integers, bits: Callable[[int], bytes]) -> Integers:
         """Places 0..8 (b,) in a row of `Patches.around` for points (b, 2): a step along each axis, 33 bits for each."""
+        # With the step a report would reveal more than the claim allows. In designs of 20 x 20 cells at one level,
+        # eps h = 0.5, rows of neighbours differ by up to 1.117 eps h nats: the claim about rows has its own scale.
         # (3). Two comparisons instead of a search: no branch and no address depends on the secret draw.
         words = np.frombuffer(bits(8 * points.size), "<u8").astype(np.uint64).reshape(points.shape)
         uniform = (words >> np.uint64(64 - WEIGHT_BITS)).astype(np.int64)

@@ -130,10 +130,8 @@ class TextFile:
         roles: Collection[str] | None = None,
         whole: Names = (),
     ) -> Any:
-        """The lines below the header, by line number; `attrs` hold decimal, doubtful, columns and comments.
-
-        texts: columns of texts, None for all; columns: names of the file by ours; whole: those of people or counts.
-        """
+        """The lines below the header, by line number; `attrs` hold decimal, doubtful, columns and comments."""
+        # texts: columns of texts, None for all; columns: names of the file by ours; whole: those of people or counts.
         names = [name.lower() or f"unnamed: {k}" * (k > 0) for k, name in enumerate(self.head())]
         chosen = {
             ours: name.strip().lower() for ours, name in (columns or {}).items() if roles is None or ours in roles

@@ -1,7 +1,6 @@
 """Belief: where a public model places somebody after the releases, and the position that it estimates.
 
-A hidden Markov filter (Rabiner 1989, section III) for weights w over states. It is post-processing, without cost in
-privacy.
+A hidden Markov filter (Rabiner 1989, section III) for weights w over states. It is post-processing.
 
     (1)  a tick                        w <- w T
     (2)  a report y from a table P     w(s) <- w(s) P(y | place of s), normalised

@@ -163,16 +163,13 @@ class HomeAwayChain(Chain):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FactoredHomeAway:
-    """An approximation of `HomeAwayChain` for k people at once: O(n^2) a tick and person instead of O(n^3).
+    """An approximation of `HomeAwayChain` for k people at once: O(n^2) a tick and person instead of O(n^3)."""
 
-    Home h ~ H (n,), place when away ~ O (n,), at home with probability p; a belief is (k, 1 + 2 n): p, H, O.
-
-        (2)  step      p' = (1 - p) back + p (1 - leave)
-                       O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J
-        (3)  update    H, O, p by Bayes' rule, H as far as the person is at home
-
-    Mean errors on days of 50 ticks agree with the chain to 2 %; over two weeks this model loses some homes.
-    """
+    # Home h ~ H (n,), place when away ~ O (n,), at home with probability p; a belief is (k, 1 + 2 n): p, H, O.
+    #     (2)  step      p' = (1 - p) back + p (1 - leave).
+    #                    O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J.
+    #     (3)  update    H, O, p by Bayes' rule, H as far as the person is at home.
+    # Mean errors on days of 50 ticks agree with the chain to 2 %; over two weeks this model loses some homes.
 
     chain: HomeAwayChain
 

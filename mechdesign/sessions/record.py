@@ -4,8 +4,7 @@ A JSON document: schema; design, the SHA-256 of the design, and the path of its 
 fraction, and window; ticks of a day; last, the last tick. At last steps, of each [tick, table, report, charge], and
 sha256 over the rest. At most 16 MB, some 200,000 steps.
 
-A transcript is the view of an observer of a session, without any secret. Rules, filters and the account know nothing
-else.
+A transcript is the view of an observer of a session, without any secret. Rules and filters know nothing else.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Certified tables for single reports of a session: for any belief, and for the belief before a report.
 
-A table costs c nats within a radius r: it is private for c times the Euclidean metric of 1 / r, so that the charges of
-tables over one domain add up.
+A table costs c nats within a radius r: it is private for c times the Euclidean metric of 1 / r, so charges over a
+domain add up.
 """
 
 from __future__ import annotations

@@ -9,8 +9,7 @@
 | `DesignGeneration` | an optimal design for a prior of the secrets | at vertices, its side rows share a maximum |
 
 Rays. Multipliers of the side rows give an effective cost, for which those of the row sums are priced. A ray of negative
-price becomes a column, and the same pricing gives the homogeneous bound. With long edges few rays make the optimal
-table.
+price becomes a column, and the same pricing gives the homogeneous bound.
 
 Columns in a box. A round prices to ratios, moves the box, and solves the master. Near the gap the master is solved with
 the box open in effect, and the multipliers at the centre are proved (warm_pricing.py).

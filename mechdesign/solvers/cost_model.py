@@ -1,7 +1,6 @@
 """Seconds that work takes on the machine of the benchmarks: the only wall-clock times in solvers/.
 
-Measured by benchmarks/run.py on two cores. They divide a time limit and give estimates. Tables and bounds only depend
-on them when time is short.
+Measured by benchmarks/run.py on two cores. Tables and bounds depend on them only when time is short.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Solvers of claimed limits, which can have more rows than can be listed.
 
-A solver adds violated rows and stores the rows of the last multipliers in the file. `verify` forms the same rows again
-and recomputes the bound.
+A solver stores the rows of the last multipliers in the file; `verify` forms them again.
 """
 
 from __future__ import annotations

@@ -14,10 +14,10 @@ other is used. The unit of the objective is that of the best mixture so far.
 
     minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0                  (2)
 
-The interior-point method (dense_program.py) solves it to a tenth of the gap. Multipliers have either sign, because some
-are negative where priors are zero. Under symmetries of the program one report of each orbit is priced, and rows are
-means over the orbits of places. Source: du Merle et al. 1999, Discrete Mathematics 194, for the box; its rule (3) is
-ours.
+The interior-point method (dense_program.py) solves it to a tenth of the gap. Multipliers have either sign, as some are
+negative where priors are zero. Under symmetries of the program one report of each orbit is priced, and rows are means
+over the orbits of places.
+Source: du Merle et al. 1999, Discrete Mathematics 194, for the box.
 """
 
 from __future__ import annotations

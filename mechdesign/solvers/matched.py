@@ -223,10 +223,8 @@ def effective_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | 
 
 
 def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> SolveResult:
-    """Enclose the least eps to about twice the gap, or the excess of the graph metric if that is larger.
-
-    The design is certified at claimed_epsilon; no mechanism private at epsilon_lower_bound or less meets the target.
-    """
+    """Enclose the least eps to about twice the gap, or the excess of the graph metric if that is larger."""
+    # The design is certified at claimed_epsilon; no mechanism private at epsilon_lower_bound or less meets the target.
     search = MatchedSearch(
         program=program,
         gap=max(targets.gap, _OPTIONS.excess_share * (program.excess - 1)),

@@ -53,11 +53,9 @@ _BLAS = ThreadpoolController()  # matrices of a few hundred rows: threads cost m
 
 
 def solve_statistical(program: StatisticalDesign, targets: Targets) -> SolveResult:
-    """Design and certify; up to 64 secrets with a bound, beyond that by kernels of small clusters without a bound.
-
-    The gap is also the relative gain that makes a search successful. A quarter of the time limit is for the bound.
-    The reported loss is the objective before repair.
-    """
+    """Design and certify; up to 64 secrets with a bound, beyond that by kernels of small clusters without a bound."""
+    # The gap is also the relative gain that makes a search successful. A quarter of the time limit is for the bound.
+    # The reported loss is the objective before repair.
     with _BLAS.limit(limits=1):
         design = (design_on_grid if program.problem.domain.size > LARGEST else _search)(program, targets)
     by_estimates, estimates = with_bayes_losses(program.problem, design.table)
@@ -140,10 +138,8 @@ class RaySearch:
         )
 
     def find(self, mixture: MixtureOptimum, pool: Matrix, rays: Matrix, starts: int) -> tuple[Matrix, float]:
-        """Rays (n, k) that improve the mixture, the best first, and the largest reduced cost.
-
-        A quarter of the starts are the best of the `pool` (n, j), half are changes of `rays` (n, i), the rest random.
-        """
+        """Rays (n, k) that improve the mixture, the best first, and the largest reduced cost."""
+        # A quarter of the starts are the best of the `pool` (n, j), half are changes of `rays` (n, i), the rest random.
         best = np.argsort(-self.reduced_costs(mixture, pool), kind="stable")[: starts // 4]
         ends = [self._ascend(mixture, v) for v in pool[:, best].T]
         for _ in range(starts // 2):

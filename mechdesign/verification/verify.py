@@ -209,11 +209,10 @@ def protection_document(p: Protection | None) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class FileKind:
-    """How a kind of mechanism is verified and read; Datasets have a `MechanismFile` as source.
+    """How a kind of mechanism is verified and read; Datasets have a `MechanismFile` as source."""
 
-    Other kinds have a class `source_type`. `load` returns the source of a file, `open` the object in memory if it
-    differs, and `sampler(source, on_progress=)` draws reports.
-    """
+    # Other kinds have a class `source_type`. `load` returns the source of a file, `open` the object in memory if it
+    # differs, and `sampler(source, on_progress=)` draws reports.
 
     check: Callable[..., Verification]
     protection: Callable[[Any], Protection | None] = lambda source: None

@@ -36,10 +36,8 @@ class Ground:
 
     @classmethod
     def of(cls, places: Domain | ArrayLike) -> Ground:
-        """The ground distance of a domain (Euclidean) or of a table (n, n), which has unit "1" and must be a metric.
-
-        Cost: O(n) for a domain; O(n^3) for a table.
-        """
+        """The ground distance of a domain (Euclidean) or of a table (n, n), which has unit "1" and must be a metric."""
+        # Cost: O(n) for a domain; O(n^3) for a table.
         if isinstance(places, Domain):
             return _of_points(places)
         table = _symmetric_table(as_numbers(places, "domain"))

@@ -48,10 +48,8 @@ class TransportTree:
         _greedy(order, self._tail, self._head, self._balance, self._parent, self._arc, self._up, self._flow)
 
     def solve(self) -> tuple[Vector, Vector, float]:
-        """Optimal potentials u (r,) and v (c,) over the columns so far, and the cost of the flow.
-
-        u(i) - v(j) is the cost on tree arcs, and at most cost + 1e-12 on all columns.
-        """
+        """Optimal potentials u (r,) and v (c,) over the columns so far, and the cost of the flow."""
+        # u(i) - v(j) is the cost on tree arcs, and at most cost + 1e-12 on all columns.
         # A usual size of blocks: larger ones find better pivots, smaller ones scan less.
         block = max(64, math.isqrt(len(self._cost)))
         _optimise(

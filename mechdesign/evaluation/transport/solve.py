@@ -28,10 +28,8 @@ _UNGROUPED_ENTRIES = 2500  # entries of the plan up to which places are not grou
 
 
 def transport(ground: Ground, moved: Excess, *, tolerance: float = 1e-9) -> tuple[Certified, str]:
-    """The certified minimum cost of moving an excess over the ground distance, and the method: "line" or "network".
-
-    Stops at a relative gap of `tolerance`, or when no remaining column would narrow it.
-    """
+    """The certified minimum cost of moving an excess over the ground distance, and the method: "line" or "network"."""
+    # Stops at a relative gap of `tolerance`, or when no remaining column would narrow it.
     method = "line" if ground.line else "network"
     if not moved.difference.any():
         return nothing_to_move(ground.size), method

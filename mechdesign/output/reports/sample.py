@@ -29,11 +29,9 @@ def sample_document(
     seed: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> dict[str, Any]:
-    """Draw `count` reports for a place `at`, degrees (east, north) or the number `secret`; never name the secret.
-
-    With a claim about positions the place itself draws (a secret: its centre), otherwise its cell. Coordinates have
-    the decimals of a tenth of a cell. Raises VerificationError for a mechanism that is not certified.
-    """
+    """Draw `count` reports for a place `at`, degrees (east, north) or the number `secret`; never name the secret."""
+    # With a claim about positions the place itself draws (a secret: its centre), otherwise its cell. Coordinates have
+    # the decimals of a tenth of a cell. Raises VerificationError for a mechanism that is not certified.
     if count > MAX_REPORTS:
         raise SizeError(f"at most {MAX_REPORTS:,} reports are written at a time", field="n", value=count)
     longitude, latitude = degrees

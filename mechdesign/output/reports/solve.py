@@ -71,15 +71,14 @@ def require_verified(mechanism: xr.Dataset) -> Verification:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SolveReport:
-    """Figures of one mechanism, None if one does not exist. Losses are in loss units, levels in nats per unit.
+    """Figures of one mechanism, None if one does not exist. Losses are in loss units, levels in nats per unit."""
 
-    - gap: relative to the objective if objective_of names one, else to the loss.
-    - remapped_gap: relative to the remapped loss of a factored mechanism.
-    - within_cell_error: mean loss of moving positions to cell centres; position_loss: the loss to the true position.
-    - cell_lower_bound: bounds the loss among mechanisms that are private between cell centres only; price: the relative
-      excess of the objective over it.
-    - beside: further figures of the document.
-    """
+    # - gap: relative to the objective if objective_of names one, else to the loss.
+    # - remapped_gap: relative to the remapped loss of a factored mechanism.
+    # - within_cell_error: mean loss of moving positions to cell centres; position_loss: the loss to the true position.
+    # - cell_lower_bound: bounds the loss among mechanisms that are private between cell centres only.
+    # - price: the relative excess of the objective over it.
+    # - beside: further figures of the document.
 
     mechanism: xr.Dataset
     verification: Verification

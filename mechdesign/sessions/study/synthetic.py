@@ -1,8 +1,7 @@
 """Days of people: synthetic ones, and the public model of movement that is fitted to days.
 
 Synthetic people have a home, a place of work and three other places, stay there and walk between, in the bounding box
-of a domain of two axes. Tick t of T is at (t + 1/2) / T of the day. All constants are assumptions; no person's data
-went into them.
+of a domain of two axes. Tick t of T is at (t + 1/2) / T of the day. All constants are assumptions.
 """
 
 from __future__ import annotations
