@@ -28,8 +28,6 @@ def safe_streams(output: TextIO | None, errors: TextIO | None) -> Iterator[None]
 
 
 class _Stream:
-    """A text stream for `safe_streams`."""
-
     def __init__(self, stream: TextIO, *, silent: bool) -> None:
         self._stream, self._silent = stream, silent
         self._failure: OutputError | None = None  # comes again: a library may have caught it

@@ -20,10 +20,8 @@ from mechdesign.problem.position_loss import CENTRE_WEIGHTS, claim_cost, positio
 
 
 def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> Matrix:
-    """P(y|u) (b, m) in floating point as `Sampler` draws for secrets (b,), all by default, without proving the table.
-
-    With a claim about positions a cell has the mean of its nine rows, with weights 1/8, 3/4, 1/8 along either axis.
-    """
+    """P(y|u) (b, m) in floating point as `Sampler` draws for secrets (b,), all by default; the table is not proved."""
+    # With a claim about positions a cell has the mean of its nine rows, with weights 1/8, 3/4, 1/8 along either axis.
     cells = np.arange(mechanism.sizes["secret"]) if secrets is None else np.asarray(secrets, np.int64)
     if "mass" not in mechanism:
         return rows_of(mechanism).probabilities(cells)
@@ -121,7 +119,6 @@ def report_distances(mechanism: xr.Dataset) -> Matrix | None:
 
 
 def _places(mechanism: xr.Dataset, dim: str) -> Domain:
-    """The places of a dimension as points."""
     points = stored_points(mechanism, dim)
     if len(points) > 1:
         return Domain(kind="points", points=points, unit=mechanism[f"{dim}_x"].attrs["units"])

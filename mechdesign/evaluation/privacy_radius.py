@@ -23,10 +23,8 @@ def epsilon_within(radius: float, nats: float) -> float:
 
     Parameters
     ----------
-    radius : float
-        In units.
-    nats : float
-        Within the radius.
+    radius, nats : float
+        In units; within the radius.
 
     Returns
     -------
@@ -46,10 +44,8 @@ def nats_within(radius: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    radius : float
-        In units.
-    epsilon : float
-        Nats per unit.
+    radius, epsilon : float
+        In units; nats per unit.
 
     Returns
     -------

@@ -143,10 +143,8 @@ def _cell_protection(stored: MechanismFile, within: float | None) -> Protection:
 
 
 def displacements_within(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[IntegerMatrix, bool]:
-    """Displacements (k, axes) of cells with positions at most `radius` apart, nearest first, one of each opposite pair.
-
-    The second value is True if all of them have such positions however the plane stretches lengths.
-    """
+    """Displacements (k, axes) of cells with positions at most `radius` apart, nearest first, one of each pair."""
+    # The second value is True if all of them have such positions however the plane stretches lengths.
     assert domain.cell is not None and domain.shape is not None
     sides = [Fraction(side) for side in domain.cell]
     # No gap exceeds the sum of the sides of the map, so a larger radius adds nothing.

@@ -35,10 +35,8 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
         In units.
     confidence : float or array
         In [0, 1].
-    epsilon : float
-        Nats per unit.
-    dimension : int
-        Axes.
+    epsilon, dimension : float, int
+        Nats per unit; the number of axes.
 
     Returns
     -------
@@ -63,10 +61,8 @@ def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confid
     ----------
     mechanism : xarray.Dataset
         A table whose reports have coordinates.
-    interest_radius : float
-        In units.
-    confidence : float
-        In [0, 1].
+    interest_radius, confidence : float
+        In units; in [0, 1].
 
     Returns
     -------

@@ -180,7 +180,6 @@ def area(
 
 
 def _refuse(owner: str, options: Mapping[str, object]) -> None:
-    """Refuse options without the input that they apply to."""
     for name, value in options.items():
         if value is not None:
             raise InputError(f"applies only to {owner}", field=name, value=value, remedy="leave it out")

@@ -322,7 +322,6 @@ def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Calla
 
 
 def _is_in_area_of_use(system: Any, geometry: Any) -> bool:
-    """True if a geometry in degrees is near the registered area of a system, or the system has no such area."""
     import shapely
 
     if (region := system.area_of_use) is None:

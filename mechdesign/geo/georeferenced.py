@@ -320,7 +320,6 @@ def _order_longitudes(longitude: Vector, middle: float, turn: float) -> tuple[In
 
 
 def _lattice(domain: Domain) -> tuple[Points, list[Vector]]:
-    """The centres of all cells of a grid, masked ones too, and the axes."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     sizes = zip(domain.origin, domain.cell, domain.shape, strict=True)
     axes = [np.asarray(o + h * (np.arange(k) + 0.5), np.float64) for o, h, k in sizes]

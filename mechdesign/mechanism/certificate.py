@@ -197,10 +197,9 @@ def _counter(mass: Masses, edges: Edges, counts: list[int]) -> Callable[[int, in
 
 @dataclass(frozen=True, kw_only=True)
 class MaxLogRatio:
-    """The largest value = ln(P[secret, report] / P[other, report]) / distance, in floating point; infinite over a zero.
+    """The largest value = ln(P[secret, report] / P[other, report]) / distance in nats; infinite over a zero."""
 
-    distance in nats; finite: the largest value among triples without a zero.
-    """
+    # In floating point; finite: the largest value among triples without a zero.
 
     value: float
     finite: float

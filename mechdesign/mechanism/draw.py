@@ -62,10 +62,8 @@ def guides(cumulative, shift):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def search_rows(cumulative, guide, shift, rows, words, first, drawn):  # type: ignore[no-untyped-def]
-    """Fill drawn (b, s), rows from `first` on, with reports in rows[i] of cumulative (u, m), whose `guides` is guide.
-
-    x is the upper 62 bits of words, uint64. If 2^62 >> shift is at least m, a draw takes 2 comparisons on average.
-    """
+    """Fill drawn (b, s), rows from `first` on, with reports in rows[i] of cumulative (u, m), with its `guides`."""
+    # x is the upper 62 bits of words, uint64. If 2^62 >> shift is at least m, a draw takes 2 comparisons on average.
     i, j = first // drawn.shape[1], first % drawn.shape[1]
     for word in words:
         x, u = word >> np.uint64(2), rows[i]

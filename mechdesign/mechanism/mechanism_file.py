@@ -285,7 +285,6 @@ def _unit_differences(file: MechanismFile) -> list[str]:
 
 
 def _units(file: MechanismFile) -> dict[str, str]:
-    """The unit of every variable that has one, by name."""
     unit = file.domain.unit
     units = {"mass": "2^-62", "prior": "1"} | dict.fromkeys(("edge_length", "problem_length"), "nats")
     units |= dict.fromkeys(("level", "corner_level", "quarter_level"), f"nats per {unit}")

@@ -114,7 +114,6 @@ def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.
 
 
 def _same(one: Domain, other: Domain) -> bool:
-    """True if two domains have the same places in the same order."""
     return (one.unit, one.size, one.dimension) == (other.unit, other.size, other.dimension) and bool(
         np.array_equal(one.points, other.points)
     )

@@ -265,7 +265,6 @@ def _point(
 
 
 def _figures(result: xr.Dataset | MechdesignError, scale: float) -> BaselineFigures:
-    """The figures of a mechanism that was made for the metric at `scale`."""
     if not isinstance(result, xr.Dataset):
         return BaselineFigures(loss=None, position_loss=None, effective_scale=None)
     return BaselineFigures(

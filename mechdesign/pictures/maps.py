@@ -161,7 +161,6 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
 
 
 def _rows(mechanism: xr.Dataset, places: list[int]) -> Array:
-    """P(y|u) (b, n) of b secrets, 0 at places that are not reports."""
     if MechanismFile.read(mechanism).report_cells is None:
         raise UnsuitableError("only reports that are secrets, or answers, have a map", field="reports")
     return over_places(mechanism, drawn_rows(mechanism, places))

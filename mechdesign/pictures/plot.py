@@ -272,7 +272,6 @@ PICTURES = ResultWriter(suffixes=KINDS, check_target=check_plot_target, save=sav
 
 
 def _figure(result: object, secrets: Sequence[int] | None, over: str | Path | None) -> Figure:
-    """The picture of a result; VerificationError if a Dataset contradicts itself."""
     from matplotlib.figure import Figure
 
     schema = result.attrs.get("schema") if isinstance(result, xr.Dataset) else type(result).__name__

@@ -17,10 +17,8 @@ def threshold(x: ArrayLike, threshold: float, width: float) -> Floats:
 
     Parameters
     ----------
-    x : array
-        Values.
-    threshold, width : float
-        In the unit of x.
+    x, threshold, width : array, float, float
+        Values; T and the width, in their unit.
 
     Returns
     -------

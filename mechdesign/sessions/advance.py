@@ -121,10 +121,8 @@ def smooth(design: SessionDesign, transcript: Transcript, *, ticks: int | None =
 
     Parameters
     ----------
-    design, transcript : SessionDesign, Transcript
-        The session and its releases.
-    ticks : int
-        The number of ticks from 0; by default up to the last one.
+    design, transcript, ticks : SessionDesign, Transcript, int
+        The session and its releases; the number of ticks from 0, by default up to the last one.
 
     Returns
     -------

@@ -26,9 +26,8 @@ class Belief(FrozenRecord):
 
     Attributes
     ----------
-    chain : Chain
-    loss : (n, n) array
-        Of naming a place (across) when another (down) is true.
+    chain, loss : Chain, (n, n) array
+        The model; the loss of naming a place (across) when another (down) is true.
     weights, tick : (s,) array, int
         The distribution, of sum 1; its tick.
 

@@ -43,10 +43,8 @@ def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = Fa
 
     Parameters
     ----------
-    design, path : SessionDesign, str or Path
-        The design and its file.
-    overwrite : bool
-        Replace existing files.
+    design, path, overwrite : SessionDesign, str or Path, bool
+        The design and its file; True to replace existing files.
 
     Returns
     -------

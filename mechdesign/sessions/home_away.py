@@ -205,7 +205,6 @@ class FactoredHomeAway:
         return self._parts(belief)[1]
 
     def _parts(self, belief: Matrix) -> tuple[Vector, Matrix, Matrix]:
-        """The p (k,), H (k, n) and O (k, n) of the class."""
         n = self.chain.size
         return belief[:, 0], belief[:, 1 : 1 + n], belief[:, 1 + n :]
 

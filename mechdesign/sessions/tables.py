@@ -41,10 +41,8 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
 
     Parameters
     ----------
-    domain : Domain
-        The places.
-    nats, within : float
-        Within the radius; the radius, in the unit of the domain.
+    domain, nats, within : Domain, float, float
+        The places; nats within the radius; the radius, in the unit of the domain.
 
     Returns
     -------

@@ -66,7 +66,6 @@ def worst_of_all_transcripts(
 
 
 def _states_at(design: SessionDesign, state: SessionState, end: int) -> Iterator[SessionState]:
-    """The states at tick `end` that can follow from one."""
     tick = state.transcript.last + 1
     if tick == end:
         yield state
@@ -77,7 +76,6 @@ def _states_at(design: SessionDesign, state: SessionState, end: int) -> Iterator
 
 
 def _differences(content: Mapping[str, Any], design: SessionDesign) -> list[str]:
-    """The differences between a document and the one that its parts give."""
     again = document(design, [table["file"] for table in content["tables"]])
     return [
         f"{name}: does not follow from the tables and the rule"

@@ -55,10 +55,10 @@ class VertexOptions:
 
 
 class VertexMaster:
-    """The linear program (1) over the columns so far, by HiGHS; `scale` is the objective of the best constant report.
+    """The linear program (1) over the columns so far, by HiGHS."""
 
-    `x` (k,) is its point, empty at first; `dual` (n,) multiplies the row sums, `multipliers` (j,) the side rows.
-    """
+    # `scale` is the objective of the best constant report.
+    # `x` (k,) is its point, empty at first; `dual` (n,) multiplies the row sums, `multipliers` (j,) the side rows.
 
     def __init__(
         self,

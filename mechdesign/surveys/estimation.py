@@ -171,10 +171,8 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Distribut
 
     Parameters
     ----------
-    counts : (m,) int array
-        The counts of reports.
-    mechanism : Dataset or (n, m) array
-        Its reports are the secrets.
+    counts, mechanism : (m,) int array, Dataset or (n, m) array
+        The counts of reports; the mechanism, whose reports are the secrets.
 
     Returns
     -------

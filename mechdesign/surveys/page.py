@@ -188,7 +188,6 @@ def _map(domain: Domain, values: Vector, words: str) -> dict[str, Any]:
 
 
 def _shade(value: float, least: float, most: float) -> str:
-    """A colour from dark to bright; grey for a missing value."""
     if not math.isfinite(value):
         return "#8888"
     position = (len(STOPS) - 1) * ((value - least) / (most - least) if most > least else 0.5)

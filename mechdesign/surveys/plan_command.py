@@ -280,7 +280,6 @@ def _with_radius(document: dict[str, Any], within: float | None) -> dict[str, An
 
 
 def _load_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], dict[str, Any]]:
-    """The secrets and the prior of mechanism files, and by name their tables and descriptions."""
     from mechdesign.mechanism.mechanism_file import MechanismFile
     from mechdesign.mechanism.storage import load
     from mechdesign.problem.metrics import Euclidean
@@ -325,7 +324,6 @@ def _epsilons_of_odds(within: float | None) -> list[float]:
 def _make_tables(
     problem: DesignProblem, epsilons: Sequence[float | None], prefix: str, *, share: float = 1.0
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tables of the family at `share` times the epsilons, and their descriptions, by name."""
     from mechdesign.programs.matched import family_of
 
     family, tables, described = family_of(FAMILY), {}, {}

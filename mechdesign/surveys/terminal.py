@@ -101,7 +101,6 @@ def _design_table(document: Mapping[str, Any], unit: str, wanted: str) -> TextTa
 
 
 def _area_table(areas: Mapping[str, list[Row]], designs: list[str]) -> TextTable:
-    """One row per area: its planned share, its error without privacy, and that of every design."""
     rows = []
     for area, by_design in list(areas.items())[:_MOST]:
         planned = [f"{100 * by_design[0]['share']:.2f}", _error(by_design[0], "error_without")]
@@ -110,7 +109,6 @@ def _area_table(areas: Mapping[str, list[Row]], designs: list[str]) -> TextTable
 
 
 def _uninformative_notes(rows: list[Row]) -> Iterator[str]:
-    """Explain the intervals from 0 to 100 %, and how to shorten them."""
     # Two causes with two remedies: a share that is not identifiable, and one with an interval as long as [0, 1].
     lost = sorted({row["area"] for row in rows if row["standard_error"] is None})
     if lost:

@@ -118,10 +118,8 @@ def audit(
         The table, or its file. Integers above 1 are counts and are divided by their row sums.
     problem : DesignProblem
         Metric, and prior and loss for the expected loss.
-    normalise : bool
-        True to divide rows by their sums.
-    on_progress : callable
-        Called with the number of edges done in each pass.
+    normalise, on_progress : bool, callable
+        True to divide rows by their sums; called with the number of edges done in each pass.
 
     Returns
     -------

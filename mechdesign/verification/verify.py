@@ -231,10 +231,8 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
     ----------
     source : str, Path, Dataset, SessionDesign or DeviceMap
         A mechanism, a session design or a device map, or its file.
-    bound : bool
-        True to recompute the lower bound of a factored mechanism, which may take longer than all else.
-    on_progress : callable
-        Called with the progress of the verification.
+    bound, on_progress : bool, callable
+        True to recompute the lower bound of a factored mechanism, which may take long; called with the progress.
 
     Returns
     -------

@@ -246,7 +246,6 @@ def folder_contents(
 
 
 def _rename_nouns(text: str, nouns: Words) -> str:
-    """Replace the nouns for positions and cells, outside code, by those of values or classes."""
     if nouns.truth == "position":
         return text
     for phrase, replacement in _POSITION_PHRASES:

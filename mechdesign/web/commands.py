@@ -11,7 +11,6 @@ from mechdesign.cli.export import Exporter
 def _write_page(
     file: Path, output: Path, *, mechanisms: list[Path], title: str | None, overwrite: bool, on_progress: Any
 ) -> None:
-    """The page of a mechanism, a device map, a sweep or an estimate."""
     from mechdesign.mechanism.storage import load
     from mechdesign.web.page import check_page_target, load_shown, save_page
 

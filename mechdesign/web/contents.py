@@ -261,7 +261,6 @@ def _places(stored: MechanismFile) -> str:
 
 
 def _most_likely_places(stored: MechanismFile) -> dict[str, Any]:
-    """The likeliest places with prior, level and expected loss."""
     mechanism = stored.mechanism
     prior, points = mechanism["prior"].values, stored_points(mechanism, "secret")
     order = np.argsort(-prior, kind="stable")[:MOST_LISTED]

@@ -126,10 +126,8 @@ def _on_a_line(ground: Ground, moved: Excess) -> Certified:
 
 
 def cheapest_columns(cost: Matrix, u: Vector, v: Vector, count: int, below: float = np.inf) -> tuple[Indices, Vector]:
-    """Keys i c + j, sorted, of the `count` smallest reduced costs under `below` of every row and column; minima by row.
-
-    Reduced costs are cost(i, j) - u(i) + v(j), for cost (r, c).
-    """
+    """Sorted keys i c + j of the `count` smallest reduced costs under `below` by row and column; minima by row."""
+    # Reduced costs are cost(i, j) - u(i) + v(j), for cost (r, c).
     keys, row_minima = _cheapest_columns(cost, u, v, min(count, *cost.shape), below)
     return np.unique(keys[keys >= 0]), row_minima
 
