@@ -6,6 +6,13 @@ TABLES = {
         "level": "mechdesign.geo.commands:level",
     },
     "metrics": {"streets": "mechdesign.geo.roads:Streets"},
+    "point formats": {
+        ".geojson": "mechdesign.geo.point_layers:GEOJSON",
+        ".gpx": "mechdesign.geo.point_layers:GPX",
+        ".gpkg": "mechdesign.geo.point_layers:GEOPACKAGE",
+        ".shp": "mechdesign.geo.point_layers:OTHER_LAYER",
+        ".fgb": "mechdesign.geo.point_layers:OTHER_LAYER",
+    },
     "roles": {
         "discs": "mechdesign.geo.disc_audit:RULE_DISCS",
         "lines": "mechdesign.geo.geojson:read_lines",

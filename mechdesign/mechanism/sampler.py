@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -29,6 +30,7 @@ from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
 from mechdesign.mechanism.schema import TABLE, file_error
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import as_positions, place_at
+from mechdesign.problem.located import places_at
 from mechdesign.problem.vocabulary import words_of
 
 _OTHER_STREAM = 1 << 64  # added to a seed: steps draw from a stream independent of that of reports
@@ -85,20 +87,23 @@ class Sampler(FrozenRecord):
             raise InputError("must be an integer, 1 or more", field="size", value=size)
         require_memory(int(size), len(cells), tables=4, what="the draws", field="size", remedy="draw fewer at a time")
         _, name = source(rng)
-        if points is None:
-            drawn = self.rows.sample(cells, int(size), rng=rng)
-        else:
-            # A seed would otherwise give the steps and the reports the same bits.
-            bits, _ = source(rng + _OTHER_STREAM if isinstance(rng, (int, np.integer)) else rng)
-            steps = self._position_claim.draw_steps(np.repeat(points, size, axis=0), bits)
-            rows = self._position_claim.around[np.repeat(cells, size), steps]
-            drawn = self.rows.sample(rows, 1, rng=rng).reshape(len(cells), int(size))
+        drawn = self.draw(cells, points, int(size), rng=rng)
         coords = {f"secret_{a}": ("secret", values[cells]) for a, values in self._places("secret").items()}
         if at is not None:
             positions = as_positions(self.certificate.domain, at).T
             coords = {name: ("secret", values) for name, values in zip(coords, positions, strict=True)}
         labelled = self._label(drawn, ("secret", "draw"), bits=name, cost=COST)
         return labelled.assign_coords({"secret": cells} | coords)
+
+    def draw(self, cells: Indices, points: IntegerMatrix | None, size: int = 1, *, rng: Rng = None) -> Integers:
+        """Numbers of reports (b, size) of cells (b,) and, with a claim between positions, of points (b, 2) in them."""
+        if points is None:
+            return self.rows.sample(cells, size, rng=rng)
+        # A seed would otherwise give the steps and the reports the same bits.
+        bits, _ = source(rng + _OTHER_STREAM if isinstance(rng, (int, np.integer)) else rng)
+        steps = self._position_claim.draw_steps(np.repeat(points, size, axis=0), bits)
+        rows = self._position_claim.around[np.repeat(cells, size), steps]
+        return self.rows.sample(rows, 1, rng=rng).reshape(len(cells), size)
 
     def report(self, secret: int | None = None, *, at: ArrayLike | None = None, scan: Scan = "table") -> xr.DataArray:
         """One live report of a secret or a position `at` (2,): its number and coordinates, without the secret.
@@ -155,7 +160,10 @@ class Sampler(FrozenRecord):
             # Clipping to the scale is 1-Lipschitz: no two values get further apart, so the claim holds for them.
             low = domain.origin[0]
             positions = np.clip(positions, low, low + domain.cell[0] * domain.shape[0])
-        return np.array([place_at(domain, position) for position in positions.tolist()]), None
+        cells = places_at(domain, positions)
+        for outside in np.flatnonzero(cells < 0)[:1].tolist():
+            place_at(domain, positions[outside].tolist())
+        return cells, None
 
     def label_report(self, place: int, **attributes: str) -> xr.DataArray:
         """The report `place` as `report` returns it, with further attributes."""
@@ -187,10 +195,13 @@ def sample(
     secrets: ArrayLike | None = None,
     size: int = 1,
     *,
-    at: ArrayLike | None = None,
+    at: Any = None,
+    degrees: ArrayLike | None = None,
     rng: Rng = None,
-) -> xr.DataArray:
+) -> Any:
     """Verify a mechanism and draw reports of secrets; a `Sampler` verifies it once for many calls.
+
+    Reports of one person add up: k of them cost k times the epsilon.
 
     Parameters
     ----------
@@ -198,14 +209,17 @@ def sample(
         A table or a factored mechanism.
     secrets, size : (b,) int array, int
         Numbers of secrets, and reports for each.
-    at : (k,) or (b, k) array
-        Positions instead of secrets, in the unit of the domain.
+    at : (k,) or (b, k) array, or GeoDataFrame
+        Positions instead of secrets, in the unit of the domain; or a frame of points, in any coordinate system.
+    degrees : (2,) or (b, 2) array
+        Longitudes and latitudes instead, of a mechanism on Earth.
     rng : int or numpy.random.Generator
         For simulations only: whoever knows it knows the reports.
 
     Returns
     -------
     xarray.DataArray of numbers of reports, with their coordinates
+        For a frame, a copy of it whose points are reports, with columns report, accuracy and cost.
 
     Examples
     --------
@@ -213,4 +227,17 @@ def sample(
     >>> md.sample(mechanism, [0, 3], rng=1).shape
     (2, 1)
     """
-    return Sampler(mechanism=mechanism).sample(secrets, size, at=at, rng=rng)
+    # Imported here, since both need the sampler.
+    from mechdesign.mechanism.collection import Collection
+    from mechdesign.mechanism.frames import is_frame, sample_frame
+
+    sampler = Sampler(mechanism=mechanism)
+    if degrees is not None:
+        if at is not None or secrets is not None:
+            raise InputError("pass one of secrets, at and degrees", field="degrees", value=degrees)
+        return Collection(sampler=sampler, rng=rng).sample_degrees(degrees, size)
+    if is_frame(at):
+        if secrets is not None or size != 1:
+            raise InputError("a frame has one report for each point", field="size", value=size)
+        return sample_frame(sampler, at, rng=rng)
+    return sampler.sample(secrets, size, at=at, rng=rng)

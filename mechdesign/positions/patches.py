@@ -41,7 +41,6 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -58,6 +57,7 @@ from mechdesign.positions import cones
 from mechdesign.positions.levels import corner_levels, level_faults
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_at
+from mechdesign.problem.located import floors, places_at
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.metrics import Eikonal, level_range
 
@@ -145,17 +145,17 @@ class Patches:
     @staticmethod
     def snap(domain: Domain, positions: Floats) -> tuple[Integers, Integers]:
         """The cells (b,) of positions (b, 2), in the unit of the domain, and the points (b, 2) in them, -M to M."""
-        # In fractions: a rounding error at a border would draw by the weights of a point outside the cell. Positions on
-        # a border belong to the cell of `place_at`.
+        # Exact floors: a rounding error at a border would draw by the weights of a point outside the cell. Positions on
+        # a border belong to the cell of `place_at`, which refuses positions in no cell.
         assert domain.index is not None and domain.cell is not None and domain.origin is not None
-        listed = positions.tolist()
-        cells = [place_at(domain, position) for position in listed]
-        points = []
-        for position, index in zip(listed, domain.index[cells].tolist(), strict=True):
-            parts = zip(position, index, domain.origin, domain.cell, strict=True)
-            shares = [(Fraction(x) - Fraction(low)) / Fraction(h) - i - Fraction(1, 2) for x, i, low, h in parts]
-            points.append([math.floor(share * 2 * HALF + Fraction(1, 2)) for share in shares])
-        return np.array(cells), np.array(points)
+        cells = places_at(domain, positions)
+        for outside in np.flatnonzero(cells < 0)[:1].tolist():
+            place_at(domain, positions[outside].tolist())
+        index = domain.index[cells]
+        axes = zip(positions.T, index.T, domain.origin, domain.cell, strict=True)
+        # (x - low) / h - i - 1/2 in steps of 1 / (2 HALF), rounded to the nearest.
+        points = [floors(x, low, h, parts=2 * HALF, half=True) - (2 * i + 1) * HALF for x, i, low, h in axes]
+        return cells, np.column_stack(points)
 
     @staticmethod
     def draw_steps(points: Integers, bits: Callable[[int], bytes]) -> Integers:
