@@ -28,7 +28,7 @@ def point_wkb(degrees: Points) -> list[bytes | None]:
     records = np.zeros(len(degrees), _POINT)
     records["order"], records["kind"], records["x"], records["y"] = 1, 1, *degrees.T
     content, size = records.tobytes(), _POINT.itemsize
-    has: list[bool] = list(np.isfinite(degrees).all(axis=1))
+    has = np.isfinite(degrees.sum(axis=1)).tolist()
     return [content[size * k : size * (k + 1)] if one else None for k, one in enumerate(has)]
 
 
