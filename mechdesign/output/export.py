@@ -16,6 +16,7 @@ from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.packaged import package_file
+from mechdesign.output.proof_file import write_proof
 from mechdesign.output.table_formats import Content, plane_of, write_beside, write_csv, write_json, write_parquet
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import require_certified
@@ -70,6 +71,7 @@ FORMATS: Registry[Format] = Registry(
     {
         ".csv": Format(write=write_csv, beside=write_beside, factored=True, verified=True),
         ".json": Format(write=write_json, partial=False, verified=True),
+        ".proof": Format(write=write_proof, partial=False),
         ".parquet": Format(write=write_parquet, require=lambda path: import_optional("pyarrow.parquet", "parquet")),
     },
 )  # by suffix; a format of another package is added here
@@ -86,11 +88,12 @@ def export(
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Verify a mechanism and write its table in the format of the suffix: .csv, .json, .parquet or .compact.
+    """Verify a mechanism and write its table in the format of the suffix: .csv, .json, .proof, .parquet or .compact.
 
     Each file has the claim, units, losses, edges and checksums; masses are exact integers, probability = mass / 2^62.
-    .compact is a complete factored mechanism of a grid in 5 bytes a place, which `verify` certifies. Rows of a factored
-    mechanism go to CSV only, with their own sums.
+    .proof has the claims and the lower bound as integers for the checker of proofs/. .compact is a complete factored
+    mechanism of a grid in 5 bytes a place, which `verify` certifies. Rows of a factored mechanism go to CSV only, with
+    their own sums.
 
     Parameters
     ----------

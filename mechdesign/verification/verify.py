@@ -69,12 +69,20 @@ def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
         # Limits on discs are compared in integers by their own reader.
         limits = limit_solver(program)
         reasons += [] if limits is None else limits.breaches(mechanism["mass"].values)
-        if stored.parameters.get("own_constraints"):
-            return reasons, None
-        stored_rows = None if limits is None else limits.stored_rows(mechanism)
-        if stored_rows is not None:
-            rows = stack_rows([rows, stored_rows], rows.matrix.shape[1])
-    return reasons, _coupled_follows(mechanism, program, rows)
+    bounded = bounded_rows(stored, program)
+    return reasons, None if bounded is None else _coupled_follows(mechanism, program, bounded)
+
+
+def bounded_rows(stored: MechanismFile, program: Coupled) -> SideRows | None:
+    """The side rows whose multipliers a file has; None if it has constraints that a file cannot hold."""
+    rows = program.side_rows()
+    if not isinstance(program, Constrained):
+        return rows
+    if stored.parameters.get("own_constraints"):
+        return None
+    limits = limit_solver(program)
+    stored_rows = None if limits is None else limits.stored_rows(stored.mechanism)
+    return rows if stored_rows is None else stack_rows([rows, stored_rows], rows.matrix.shape[1])
 
 
 def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) -> bool | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -81,6 +81,11 @@ def verification_words(
         "claim of positions": result.position_claim if verbose else None,
     }
     yield from ({"another reason": reason} for reason in result.reasons[1:])
+
+
+def checker_words(claims: Sequence[str]) -> list[str]:
+    """The sentence of the claims that an extracted checker proved."""
+    return [f"Checked by a program extracted from a machine-checked proof: {'; '.join(claims)}."]
 
 
 def _loss_unit(stored: MechanismFile | None) -> str:
