@@ -16,7 +16,8 @@ from mechdesign.errors import InputError
 
 _OUTPUT_HELP = (
     "The suffix decides. Tables: .csv, .json, .parquet. Integers for mechdesign-check: .proof. Pictures: .png, .pdf, "
-    ".svg. A page that proves its own table: .html. A device map of a factored file: .compact. Without a suffix: the folder of a client for apps."
+    ".svg. A page that proves its own table: .html. A device map of a factored file: .compact. Without a suffix: the "
+    "folder of a client for apps."
 )
 _FILES_HELP = "A mechanism, sweep, diagnosis, device map or session design; or an estimate, followed by its mechanisms."
 _ROWS_HELP = "Secrets to write (FIRST:END) or to draw (3,5)."
