@@ -6,11 +6,7 @@ for every edge e = (u, v). If, both ways and for all y,
     A[u, y] 2^s <= R A[v, y]                                                                                    (1)
 
 then P = A / 2^62 satisfies P[u, y] <= e^{d(u, v)} P[v, y] for all u, v, where d is the shortest-path distance: multiply
-along a shortest path. Single precision proves most entries. With x' = x (1 + r), |r| <= 2^-24, the rounded inequality
-
-    A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]'                                                                  (2)
-
-implies (1). On the other edges every report is compared in integers.
+along a shortest path. Single precision proves most entries (`_count`); the others are compared in integers.
 
 For a table of doubles the inequality is (3), at `_holds`. If no triple breaches it the claim is proved for all pairs.
 """
@@ -104,6 +100,9 @@ def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-
     """Count pairs with high 2^shift > factor low; entries <= 2^62, 2^61 <= factor < 2^62; single: mass, rounded."""
     violations = 0
     for e in range(tail.size):
+        # With x' = x (1 + r), |r| <= 2^-24, the inequality rounded to single precision
+        #     A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]'                                                             (2)
+        # implies (1). On the other edges every report is compared in integers.
         # R 2^-s is at least 2^62 here, which no ratio of two masses exceeds: (1) holds.
         if shift[e] < 0:
             continue

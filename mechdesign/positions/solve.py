@@ -6,12 +6,6 @@ cones. If the limit may end the weights, they are compared with clamped noise an
 
 The rule. "cones" if its blocks fit in memory and time (`_cones_fit`). Else "columns", which has no lower bound.
 
-Lower bound. For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
-
-    sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)                         (1)
-
-for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0, whatever the rounding of z.
-
 The price of privacy between positions, compared with privacy between the centres of cells, in loss to the true
 position. The program between centres is a program of cones too: P(u, y) and P(v, y) satisfy each other's bound e^d if
 and only if
@@ -217,6 +211,11 @@ def operations(program: Positions, method: Method) -> float:
     return float(sums) ** 2 * columns
 
 
+# For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
+#
+#     sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)                       (1)
+#
+# for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0, whatever the rounding of z.
 def proved_bound(program: Positions, multipliers: Floats) -> float:
     """The lower bound (1) that untrusted multipliers (3 k r,) prove; minus infinity if they do not prove one."""
     group, cones = position_orbits(program)

@@ -14,14 +14,9 @@ price becomes a column, and the same pricing gives the homogeneous bound.
 Columns in a box. A round prices to ratios, moves the box, and solves the master. Near the gap the master is solved with
 the box open in effect, and the multipliers at the centre are proved (warm_pricing.py).
 
-Designs of changing priors minimise a maximum over private tables:
-
-    min over P of max over side rows k of (G_k P - h_k) / s_k
-        = max over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k              (1)
-
-For the worst-case loss mu is a prior over the secrets. Every round solves the program of one mu. Sources: Kelley 1960,
-Journal of SIAM 8 (cutting planes); Wentges 1997, International Transactions in Operational Research 4 (centring);
-Linderoth and Wright 2003, Computational Optimization and Applications 24 (trust region).
+Designs of changing priors: `DesignGeneration`. Sources: Kelley 1960, Journal of SIAM 8 (cutting planes); Wentges 1997,
+International Transactions in Operational Research 4 (centring); Linderoth and Wright 2003, Computational Optimization
+and Applications 24 (trust region).
 """
 
 from __future__ import annotations
@@ -326,6 +321,13 @@ DesignOracle = Callable[[Matrix, float, float, SolveResult | None], tuple[SolveR
 
 class DesignGeneration(MixtureGeneration):
     """Optimal designs for priors that follow the multipliers of the master."""
+
+    # They minimise a maximum over private tables:
+    #
+    #     min over P of max over side rows k of (G_k P - h_k) / s_k
+    #         = max over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k.         (1)
+    #
+    # For the worst-case loss mu is a prior over the secrets. Every round solves the program of one mu.
 
     def __init__(self, name: str, task: Task, oracle: DesignOracle, options: DesignOptions = DesignOptions()) -> None:
         super().__init__(name, task)
