@@ -133,7 +133,7 @@ def audit(
 
 def _audit_table(
     table: Path,
-    build: Callable[[int], DesignProblem],
+    build: DesignProblem | Callable[[int], DesignProblem],
     columns: dict[str, str] | None,
     *,
     normalise: bool,
@@ -146,14 +146,17 @@ def _audit_table(
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import require_verified
     from mechdesign.output.reports.verdict import audit_words
+    from mechdesign.problem.problem import DesignProblem
     from mechdesign.problem.tables import read_table
     from mechdesign.verification.audit import audit_checked, check_table, repair_checked
 
     notes = list[str]()
-    entries = read_table(table, columns=columns, on_note=notes.append)
+    known = build if isinstance(build, DesignProblem) else None
+    labels = {} if known is None else {"secrets": known.domain.labels, "reports": known.reports.labels}
+    entries = read_table(table, columns=columns, on_note=notes.append, **labels)
     for note in notes:
         printing.note(note)
-    built = build(len(entries))
+    built = build if isinstance(build, DesignProblem) else build(len(entries))
     printing.note_compiling()
     with printing.progress(f"audit {table.name}") as on_progress:
         checked = check_table(entries, built, normalise=normalise)
@@ -185,8 +188,8 @@ def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as
 
 def _problem_builder(
     context: typer.Context, metric: str | None, inputs: InputOptions
-) -> tuple[Callable[[int], DesignProblem], dict[str, str] | None]:
-    """The problem of --metric as a function of the number of secrets, and the columns of --columns."""
+) -> tuple[DesignProblem | Callable[[int], DesignProblem], dict[str, str] | None]:
+    """The problem of --metric, or it as a function of the number of secrets, and the columns of --columns."""
     from mechdesign.cli.metric_problem import SETTINGS, named_problem
     from mechdesign.problem.places import PLACE_ROLES
     from mechdesign.problem.problem_files import shipped_paths
@@ -209,7 +212,7 @@ def _problem_builder(
         else:
             file, words = parse_problem(metric, context)
             problem = file.build(**words)
-        return lambda secrets: problem, columns
+        return problem, columns
     # The discrete metric has no length, so its level is a factor alone.
     lengths = ("within", "factor") if metric == "euclidean" else ("factor",)
     values = parameter_values(metric, (*SETTINGS[metric], *lengths), context.args)

@@ -64,7 +64,9 @@ def compare(
         raise InputError("cannot be combined with --scales", field="only", value=only)
     _check_output(output, curve=along is not None, overwrite=overwrite)
     built = file.build(**parameters)
-    mechanisms = read_mechanisms(mine or (), columns=InputOptions(columns).columns_of(*TABLE_ROLES), on_note=note)
+    mechanisms = read_mechanisms(
+        mine or (), built, columns=InputOptions(columns).columns_of(*TABLE_ROLES), on_note=note
+    )
     targets = {"gap": gap, "time_limit": time_limit}
     if along is not None:
         _curve(built, along, mechanisms, targets, output, overwrite=overwrite, as_json=as_json)

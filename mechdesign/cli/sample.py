@@ -32,6 +32,8 @@ _ID_HELP = "Column that names the person: equal points of one person are one sec
 _OUTSIDE_HELP = "Points outside the mechanism: refuse them, or leave their reports empty."
 _KEEP_HELP = "Columns that look like positions, and are kept all the same."
 
+_WHICH_HELP = "The number of the secret, or the label of a class, instead of --at."
+
 
 # Options of typer stand in the signature: each is a word of the command.
 def sample(
@@ -41,7 +43,7 @@ def sample(
     at: Annotated[
         str | None, typer.Option("--at", metavar="X Y", help="The location, in the mechanism's unit.")
     ] = None,
-    secret: Annotated[int | None, whole("--secret", help="The number of the secret, instead of --at.")] = None,
+    secret: Annotated[str | None, typer.Option("--secret", metavar="SECRET", help=_WHICH_HELP)] = None,
     lon: Annotated[float | None, real("--lon", help="Degrees east, with --lat instead of --at.")] = None,
     lat: Annotated[float | None, real("--lat", help="Degrees north. Reports are then in degrees too.")] = None,
     count: Annotated[int, whole("-n", help="Number of reports. k reports cost k times the epsilon.")] = 1,

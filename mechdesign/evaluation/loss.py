@@ -113,7 +113,8 @@ def report_distances(mechanism: xr.Dataset) -> Matrix | None:
     secrets, reports = _places(mechanism, "secret"), _places(mechanism, "report")
     is_comparable = (secrets.unit, secrets.dimension) == (reports.unit, reports.dimension)
     # Nodes of a graph are stored with numbers for coordinates, whose differences are not lengths.
-    if '"nodes"' in mechanism.attrs["domain"] or not is_comparable:
+    is_ordered = '"ordered": true' in mechanism.attrs["domain"]
+    if ('"nodes"' in mechanism.attrs["domain"] and not is_ordered) or not is_comparable:
         return None
     return Distance().matrix(secrets, reports)
 

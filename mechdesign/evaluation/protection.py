@@ -23,6 +23,7 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.base.arrays import Indices, IntegerMatrix, Masses
+from mechdesign.base.labels import join_labels
 from mechdesign.base.registry import Role
 from mechdesign.base.units import plural_unit
 from mechdesign.base.validation import read_only
@@ -255,6 +256,8 @@ def _place_protection(stored: MechanismFile, within: float | None) -> Protection
     domain, metric = stored.domain, stored.metric
     plural = "values" if words_of(domain) is INTERVALS else words_of(domain).many
     subject, unit = f"these {domain.size:,} {plural}", plural_unit(domain.unit)
+    if domain.labels is not None:
+        subject += f" ({join_labels(domain.labels)})"
     of_places = partial(Protection, kind="places", subject=subject, unit=unit)
     streets: Any = metric
     if metric.edge_source == "streets":
@@ -264,7 +267,9 @@ def _place_protection(stored: MechanismFile, within: float | None) -> Protection
         return of_places(within=radius, factor=factor_of(level * Fraction(radius)), exact=False, along="the streets")
     if isinstance(metric, Euclidean):
         level = Fraction(metric.epsilon) * Fraction(metric.scale)
-        radius = _radius(within, level, domain.spacing)
+        # Ranks have no usual radius: neighbours are one apart.
+        near = domain.spacing if within is None and domain.labels is not None else within
+        radius = _radius(near, level, domain.spacing)
         factor = _factor_within(stored, radius)
         if factor is not None:
             return of_places(within=radius, factor=factor, exact=True)

@@ -79,6 +79,8 @@ def build_dataset(problem: DesignProblem, mass: Masses, *, program: str, extras:
         "versions": versions(),
     }
     places = coordinates("secret", problem.domain) | coordinates("report", reports)
+    if reports.labels != problem.domain.labels:
+        attrs["reports"] = reports.describe_json()
     dataset = xr.Dataset(
         _variables(problem, mass, edges, loss, extras),
         coords=places,

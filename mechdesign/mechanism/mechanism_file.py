@@ -139,7 +139,7 @@ class MechanismFile:
     def problem(self) -> DesignProblem:
         reports = self.domain
         if not self.is_factored and not self.same_places:
-            reports = Domain(kind="points", points=stored_points(self.mechanism, "report"), unit=self.report_unit)
+            reports = self.report_domain
         if self.metric.in_unit_of(self.domain) is not self.metric:
             raise file_error("is in another unit than the places", "metric", self.metric.kind, self.domain.unit)
         return DesignProblem(
@@ -169,9 +169,21 @@ class MechanismFile:
         return POSITION_CLAIMS.get().stored_claim(self)
 
     @property
+    def report_domain(self) -> Domain:
+        """The domain of reports that are not the secrets."""
+        points = stored_points(self.mechanism, "report")
+        if "reports" in self.mechanism.attrs:
+            reports = Domain.from_description(json_attribute(self.mechanism, "reports"), points)
+            if reports.unit != self.report_unit:
+                raise file_error("is in another unit than the reports", "reports", reports.unit, self.report_unit)
+            return reports
+        return Domain(kind="points", points=points, unit=self.report_unit)
+
+    @property
     def same_places(self) -> bool:
         return self.is_factored or (
-            self.report_unit == self.domain.unit
+            "reports" not in self.mechanism.attrs
+            and self.report_unit == self.domain.unit
             and np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
         )
 
@@ -184,6 +196,10 @@ class MechanismFile:
         if unit != self.domain.unit or points.shape[1] != self.domain.dimension:
             return None
         distance, cell = cKDTree(self.domain.points).query(points)
+        if "reports" in self.mechanism.attrs and (distance == 0).all():
+            labels, own = self.report_domain.labels, self.domain.labels
+            if labels is None or own is None or any(own[u] != label for u, label in zip(cell, labels, strict=True)):
+                return None
         return np.asarray(cell, np.int64) if (distance == 0).all() else None
 
     @property
@@ -335,7 +351,7 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     # Stored lengths include the scale.
     if metric.scale != 1 and not metric.uses_stored_edges:
         times = f"{float(metric.scale)!r} times "
-    where = "places"
+    where = "places" if domain.labels is None else "classes"
     if domain.shape is not None:
         where = f"{words_of(domain).many} of a {' x '.join(map(str, domain.shape))} grid"
         if domain.plane is not None:

@@ -28,6 +28,7 @@ from mechdesign.mechanism.mechanism_file import COST
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
 from mechdesign.mechanism.schema import TABLE, file_error
+from mechdesign.problem.classes import numbers_of
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import as_positions, place_at
 from mechdesign.problem.located import places_at
@@ -78,6 +79,8 @@ class Sampler(FrozenRecord):
     ) -> xr.DataArray:
         """Independent reports (secret b, draw size) of secrets (b,) or positions `at` (b, k), exactly by the masses.
 
+        Secrets are numbers, or labels of classes.
+
         With a claim between positions every report draws a row by the spline; otherwise a position stands for its cell.
         `accuracy` is the radius about a report that holds the true position with 95 % under the prior. Time and
         addresses depend on secrets and reports; `report` guards them.
@@ -93,7 +96,9 @@ class Sampler(FrozenRecord):
             positions = as_positions(self.certificate.domain, at).T
             coords = {name: ("secret", values) for name, values in zip(coords, positions, strict=True)}
         labelled = self._label(drawn, ("secret", "draw"), bits=name, cost=COST)
-        return labelled.assign_coords({"secret": cells} | coords)
+        labels = self.certificate.domain.labels
+        names = cells if labels is None else np.array(labels)[cells]
+        return labelled.assign_coords({"secret": ("secret", names)} | coords)
 
     def draw(self, cells: Indices, points: IntegerMatrix | None, size: int = 1, *, rng: Rng = None) -> Integers:
         """Numbers of reports (b, size) of cells (b,) and, with a claim between positions, of points (b, 2) in them."""
@@ -105,7 +110,9 @@ class Sampler(FrozenRecord):
         rows = self._position_claim.around[np.repeat(cells, size), steps]
         return self.rows.sample(rows, 1, rng=rng).reshape(len(cells), size)
 
-    def report(self, secret: int | None = None, *, at: ArrayLike | None = None, scan: Scan = "table") -> xr.DataArray:
+    def report(
+        self, secret: int | str | None = None, *, at: ArrayLike | None = None, scan: Scan = "table"
+    ) -> xr.DataArray:
         """One live report of a secret or a position `at` (2,): its number and coordinates, without the secret.
 
         scan "table" reads the whole table, "row" only the row of the secret, whose address depends on the secret, as do
@@ -115,7 +122,7 @@ class Sampler(FrozenRecord):
             raise InputError("unknown scan", field="scan", value=scan, remedy="use table or row")
         return self._live(*self.place(secret, at), scan)
 
-    def place(self, secret: int | None = None, at: ArrayLike | None = None) -> tuple[int, tuple[int, ...]]:
+    def place(self, secret: int | str | None = None, at: ArrayLike | None = None) -> tuple[int, tuple[int, ...]]:
         """The cell and, with a claim between positions, the point in it that `report` draws for; else ()."""
         (cell,), points = self._cells(None if secret is None else [secret], at, one=True)
         return int(cell), () if points is None else (int(points[0, 0]), int(points[0, 1]))
@@ -146,7 +153,7 @@ class Sampler(FrozenRecord):
             raise InputError("pass either secrets or at", field="at", value=at)
         domain, drawn = self.certificate.domain, self.certificate.positions is not None
         if at is None:
-            cells = self.rows.check(secrets)  # type: ignore[arg-type]
+            cells = self.rows.check(numbers_of(domain, secrets, "secrets"))  # type: ignore[arg-type]
             return cells, np.zeros((len(cells), 2), np.int64) if drawn else None
         positions = as_positions(domain, at)
         if one and len(positions) != 1:
@@ -174,6 +181,8 @@ class Sampler(FrozenRecord):
         coords = {
             f"report_{a}": xr.Variable(dims, points.take(drawn), unit) for a, points in self._places("report").items()
         }
+        if "report" in self.mechanism.indexes:
+            coords["report_label"] = xr.Variable(dims, self.mechanism["report"].values[drawn])
         reports, back = np.unique(drawn, return_inverse=True)
         radii = accuracy(self.mechanism, reports)
         if radii is not None:
@@ -207,8 +216,8 @@ def sample(
     ----------
     mechanism : xarray.Dataset
         A table or a factored mechanism.
-    secrets, size : (b,) int array, int
-        Numbers of secrets, and reports for each.
+    secrets, size : (b,) array of int or str, int
+        Numbers of secrets, or labels of classes, and reports for each.
     at : (k,) or (b, k) array, or GeoDataFrame
         Positions instead of secrets, in the unit of the domain; or a frame of points, in any coordinate system.
     degrees : (2,) or (b, 2) array
@@ -218,7 +227,7 @@ def sample(
 
     Returns
     -------
-    xarray.DataArray of numbers of reports, with their coordinates
+    xarray.DataArray of numbers of reports, with their coordinates, of classes with `report_label`
         For a frame, a copy of it whose points are reports, with columns report, accuracy and cost.
 
     Examples

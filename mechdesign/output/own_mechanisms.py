@@ -19,6 +19,7 @@ from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.figures import certified_scale
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.storage import load
+from mechdesign.problem.classes import in_class_order
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metrics import Euclidean
@@ -30,9 +31,17 @@ InputMechanisms = Mapping[str, ArrayLike | xr.Dataset]
 
 
 def read_mechanisms(
-    paths: Iterable[Path], *, columns: Columns = None, on_note: Callable[[str], None] | None = None
+    paths: Iterable[Path],
+    problem: DesignProblem | None = None,
+    *,
+    columns: Columns = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> dict[str, ArrayLike | xr.Dataset]:
-    """Mechanisms from files, each under the name of its file: .nc, or a table as `read_table` takes it."""
+    """Mechanisms from files, each under the name of its file: .nc, or a table as `read_table` takes it.
+
+    problem: its classes give the order of labelled tables.
+    """
+    labels = {} if problem is None else {"secrets": problem.domain.labels, "reports": problem.reports.labels}
     mechanisms: dict[str, ArrayLike | xr.Dataset] = {}
     for path in paths:
         if path.stem in mechanisms:
@@ -40,7 +49,7 @@ def read_mechanisms(
         if path.suffix.lower() == ".nc":
             mechanisms[path.stem] = load(path)
         else:
-            mechanisms[path.stem] = read_table(path, columns=columns, on_note=on_note)
+            mechanisms[path.stem] = read_table(path, columns=columns, on_note=on_note, **labels)
     return mechanisms
 
 
@@ -64,6 +73,7 @@ def input_mechanisms(
 
 
 def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset:
+    value = in_class_order(value, "table", problem.domain, problem.reports)
     table = as_numbers(value, "table", problem.domain.points, problem.reports.points)
     audited = audit(table, problem)
     if table.shape[1] != problem.reports.size:
@@ -114,6 +124,8 @@ def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.
 
 
 def _same(one: Domain, other: Domain) -> bool:
+    if one.labels is not None and other.labels is not None and one.labels != other.labels:
+        return False
     return (one.unit, one.size, one.dimension) == (other.unit, other.size, other.dimension) and bool(
         np.array_equal(one.points, other.points)
     )

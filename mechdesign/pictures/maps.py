@@ -35,6 +35,7 @@ from mechdesign.pictures.canvas import (
     new_figure,
     place_words,
 )
+from mechdesign.pictures.classes import classes_figure, draws_classes
 from mechdesign.pictures.panels import (
     FLOOR,
     Array,
@@ -66,7 +67,7 @@ SHARE = 0.95  # of the reports that a radius holds
 def plot_mechanism(
     mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None
 ) -> Figure:
-    """Draw a mechanism over a grid of one or two axes, along streets, or of answers or released numbers.
+    """Draw a mechanism over a grid of one or two axes, along streets, of classes, or of answers or released numbers.
 
     Parameters
     ----------
@@ -100,6 +101,10 @@ def plot_mechanism(
     if draws_answers(mechanism, stored.domain):
         figure = answers_figure(mechanism, stored.domain, secrets, above)
         entitle(figure, mechanism, claim, f"{mechanism.sizes['report']} possible answers")
+        return figure
+    if draws_classes(mechanism, stored):
+        figure = classes_figure(mechanism, stored, secrets)
+        entitle(figure, mechanism, claim)
         return figure
     ground = ground_of(stored.domain, stored.edges if stored.metric.network else None, above)
     places, words = _places(mechanism, ground, secrets)

@@ -206,5 +206,5 @@ def require_euclidean(problem: DesignProblem) -> None:
 
 def require_distances(domain: Domain) -> None:
     """Raise an UnsuitableError unless places have coordinates."""
-    if domain.kind == "nodes":
+    if domain.kind == "nodes" and not (domain.labels and domain.ordered):
         raise UnsuitableError("needs places with coordinates: nodes of a graph have none", field="domain")

@@ -111,7 +111,9 @@ class EstimateDocument:
         """One row per secret: coordinates (and degrees on Earth), probability, area."""
         estimate, domain = self.estimate, self.domain
         names = json.loads(estimate.attrs.get("areas", "[]"))
-        columns: dict[str, list[Any]] = dict(zip(AXES, domain.points.T.tolist(), strict=False))
+        columns: dict[str, list[Any]] = {} if domain.labels is None else {"label": list(domain.labels)}
+        if domain.has_distances:
+            columns |= dict(zip(AXES, domain.points.T.tolist(), strict=False))
         if domain.plane is not None:
             digits = domain.plane.decimals(domain.spacing)
             degrees = domain.plane.backward(domain.points)

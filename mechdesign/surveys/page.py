@@ -237,9 +237,10 @@ def _range(row: dict[str, Any], low: str, high: str) -> str:
 def _likeliest(estimate: xr.Dataset) -> dict[str, Any]:
     p = estimate["distribution"].values
     order = np.argsort(-p, kind="stable")[:MOST_LISTED].tolist()
-    rows = [[str(u), f"{p[u]:.3g}"] for u in order]
+    domain = stored_domain(estimate)
+    rows = [[visible(domain.name_of(u)), f"{p[u]:.3g}"] for u in order]
     return {
-        "head": [words_of(stored_domain(estimate)).report_noun, "probability"],
+        "head": [words_of(domain).report_noun, "probability"],
         "rows": rows,
         "rest": len(p) - len(order),
     }

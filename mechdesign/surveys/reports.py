@@ -2,7 +2,7 @@
 
 | columns (any case) | meaning |
 |---|---|
-| report, or cell | the number of the report, from 0 |
+| report, or cell | the number of the report, from 0, or the label of a class |
 | longitude and latitude (lon, lng; lat; also report_longitude, ...) | degrees: the report there, for files on Earth |
 | x, y, z as many as there are axes (also report_x, ...) | the report there, in the unit of the file |
 | count, with any of these | how often it was made; default 1 |
@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.arrays import Indices, Points, Vector
+from mechdesign.base.arrays import AnyArray, Indices, Points, Vector
+from mechdesign.base.labels import join_labels
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.columns import (
     INDEX,
@@ -39,6 +40,7 @@ from mechdesign.problem.columns import (
     matching_columns,
     named_column,
     number_column,
+    number_of,
     plain_name,
     refuse_line,
 )
@@ -124,8 +126,10 @@ def read_reports(
 def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Columns = None) -> CountedReports:
     """The counts of `read_reports` and the columns that they come from."""
     source = Path(path)
+    are_classes = any(domain.labels is not None for domain in places.values())
+    texts = ("mechanism", *(_NUMBER if are_classes else ()))
     frame = read_frame(
-        source, "reports", texts=("mechanism",), columns=columns, roles=ROLES, whole=_COUNT, encoding_errors="replace"
+        source, "reports", texts=texts, columns=columns, roles=ROLES, whole=_COUNT, encoding_errors="replace"
     )
     named = [match[1] for line in frame.attrs["comments"] if (match := _NAMED.fullmatch(line.strip()))]
     form = _form(frame, next(iter(places.values())))
@@ -133,7 +137,10 @@ def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Co
     count, maker_column = _column(frame, _COUNT), _column(frame, ("mechanism",))
     read = [*positions, *(name for name in (count, maker_column) if name is not None)]
     ignored = _ignored_columns(frame, read, count)
-    if form == _DEGREES:
+    fields: list[Any]
+    if form == (_NUMBER,) and are_classes:
+        fields = [frame[positions[0]].fillna("").astype(str).str.strip().to_numpy(object)]
+    elif form == _DEGREES:
         fields = list(degree_columns(frame, form, "reports").T)
     else:
         fields = [number_column(frame, names, "reports") for names in form]
@@ -239,9 +246,24 @@ def _number(word: str, places: Mapping[str, Domain]) -> int:
     return matches[0]
 
 
-def _places(fields: list[Vector], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain) -> Indices:
+def _classes(words: AnyArray, frame: Any, columns: list[str], domain: Domain) -> Indices:
+    """The numbers of reports (k,) by their labels or numbers."""
+    labels = domain.labels or ()
+    known = {label: k for k, label in enumerate(labels)}
+    # No label is the number of another class (problem/classes.py).
+    known |= {str(k): k for k in range(domain.size)}
+    numbers = np.array([known.get(word, -1) for word in words.tolist()], np.int64)
+    refuse_line(numbers < 0, frame, columns, "reports", f"no such class: use {join_labels(labels)}")
+    return numbers
+
+
+def _places(fields: list[Any], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain) -> Indices:
     if form == (_NUMBER,):
         (values,) = fields
+        if values.dtype == object:
+            if domain.labels is not None:
+                return _classes(values, frame, columns, domain)
+            values = np.array([number_of(word, ".") for word in values.tolist()])
         invalid = ~((values >= 0) & (values < domain.size) & (values == np.floor(values)))
         refuse_line(invalid, frame, columns, "reports", f"no such report: use 0 to {domain.size - 1}")
         return values.astype(np.int64)

@@ -144,8 +144,9 @@ def estimate_words(document: EstimateDocument) -> Iterator[Block]:
         many = _SECRETS[nouns.truth]
         yield from _most_likely(document.cells, nouns.report_noun)
         yield method
+        classes = document.domain.labels is not None
         spatial = "--areas 2x2, or --areas districts.geojson for your own polygons,"
-        files = spatial if nouns.truth == "position" else "--areas FILE.csv"
+        files = spatial if nouns.truth == "position" else "--areas classes" if classes else "--areas FILE.csv"
         yield (
             f"Reports do not identify single {many} well. Next: {files} gives shares of areas with intervals. "
             f"-o FILE.csv keeps every {nouns.report_noun}."
@@ -202,7 +203,10 @@ def _most_likely(cells: list[Row], noun: str) -> Iterator[Block]:
     axes = [name for name in (DEGREES if "longitude" in cells[0] else AXES) if name in cells[0]]
     yield TextTable(
         [noun, *axes, "most likely %"],
-        [[str(row["cell"]), *(f"{row[name]:.9g}" for name in axes), _percent(row["probability"])] for row in first],
+        [
+            [str(row.get("label", row["cell"])), *(f"{row[name]:.9g}" for name in axes), _percent(row["probability"])]
+            for row in first
+        ],
     )
 
 

@@ -28,6 +28,7 @@ from mechdesign.mechanism.build import build_dataset
 from mechdesign.mechanism.certificate import breaches, max_log_ratio_of_doubles
 from mechdesign.mechanism.figures import true_scale
 from mechdesign.mechanism.repair import repair
+from mechdesign.problem.classes import in_class_order
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
 from mechdesign.solvers.result import Progress, reporter
@@ -176,6 +177,7 @@ def audit_checked(
             "secret": worst.secret,
             "other": worst.other,
             "report": worst.report,
+            **_labels_of(problem, worst.secret, worst.other, worst.report, placed=placed),
             "probability": float(rows[worst.secret, worst.report]),
             "other_probability": float(rows[worst.other, worst.report]),
             "log_ratio": None if infinite else worst.value * worst.distance,
@@ -192,6 +194,16 @@ def audit_checked(
         prior="uniform" if np.ptp(problem.prior_array) == 0 else "given",
         notes=notes if placed else [*notes, unplaced],
     )
+
+
+def _labels_of(problem: DesignProblem, secret: int, other: int, report: int, *, placed: bool) -> dict[str, str]:
+    """The labels of a triple, by their names in `Audit.worst`; none without labels."""
+    labels: dict[str, str] = {}
+    if problem.domain.labels is not None:
+        labels = {"secret_label": problem.domain.name_of(secret), "other_label": problem.domain.name_of(other)}
+    if problem.reports.labels is not None and placed:
+        labels["report_label"] = problem.reports.name_of(report)
+    return labels
 
 
 @validate_call
@@ -242,10 +254,11 @@ def check_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normal
     """Read and check a table; divide its rows by their sums if they are counts, or if `normalise`."""
     notes: list[str] = []
     if isinstance(table, (str, Path)):
-        table = read_table(table, on_note=notes.append)
+        table = read_table(table, on_note=notes.append, secrets=problem.domain.labels, reports=problem.reports.labels)
     else:
         words = words_of_rows(table)
-        if words:
+        table = in_class_order(table, "table", problem.domain, problem.reports)
+        if words and problem.domain.labels is None:
             notes.append(f"Secrets are taken in the order of the table: {join_labels(words)}.")
     rows = as_numbers(table, "table", problem.domain.points, problem.reports.points)
     _check_entries(rows, problem.domain.size)

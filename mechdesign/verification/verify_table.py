@@ -208,7 +208,7 @@ def _number(text: str) -> float:
 
 
 def _from_csv(header: dict[str, Any], text: str) -> TableFile:
-    lines = text[:-1].split("\n")
+    lines = _without_labels(header, text[:-1].split("\n"))
     columns, body = lines[0].split(","), lines[1:]
     report, probability = columns.index("report"), columns.index("probability")
     has_sums = columns[-1] == "row_sum"  # of a factored mechanism
@@ -244,6 +244,27 @@ def _from_csv(header: dict[str, Any], text: str) -> TableFile:
     divisor = "row_sum" if has_sums else "2^62"
     report_points = [[_number(text) for text in place[1:]] for place in reports]
     return _make_table(header, divisor, rows, sums, header.pop("edge"), secret_points, report_points)
+
+
+def _without_labels(header: dict[str, Any], lines: list[str]) -> list[str]:
+    """The lines of a CSV without the labels of classes at their ends, which must be those of the header in order."""
+    names, reports = header["claim"]["domain"].get("labels"), header.get("report_labels")
+    if names is None or reports is None:
+        return lines
+    for labels in (names, reports):
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+            raise BadInput("the labels of the classes are not texts")
+    ends = [f",{_field(name)},{_field(report)}" for name in names for report in reports]
+    ends.insert(0, ",secret_label,report_label")
+    if len(lines) != len(ends) or not all(line.endswith(end) for line, end in zip(lines, ends, strict=True)):
+        raise BadInput("the labels of the lines are not those of the classes, in order")
+    return [line[: -len(end)] for line, end in zip(lines, ends, strict=True)]
+
+
+def _field(label: str) -> str:
+    """A text as the CSV writes it: an apostrophe before the sign of a formula, quotes where a field needs them."""
+    cell = f"'{label}" if re.match(r"'*[=+\-@\t\r]", label) else label
+    return '"' + cell.replace('"', '""') + '"' if re.search(r'[,"]', cell) else cell
 
 
 def _from_json(header: dict[str, Any]) -> TableFile:
@@ -572,7 +593,7 @@ def sentence(table: TableFile) -> str:
     """The claim of the rows in words, from the data of the file."""
     claim = table.header["claim"]
     domain = claim["domain"]
-    where = "places"
+    where = "classes" if domain.get("labels") else "places"
     if domain["kind"] == "grid":
         where = f"{'cells' if of_places(table) else 'intervals'} of a {_grid(domain)}"
     distance = Metric(claim["metric"]).words(domain["unit"])

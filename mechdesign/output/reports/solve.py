@@ -232,7 +232,8 @@ class SolveReport:
         # The bound of another objective may have another unit.
         if self.objective_of is not None:
             units |= {"lower_bound": "", "cell_lower_bound": ""}
-        units |= dict.fromkeys(_LEVELS, f"nats per {unit_word(stored.domain.unit)}")
+        per_length = f"nats per {unit_word(stored.domain.unit)}"
+        units |= dict.fromkeys(_LEVELS, per_length if stored.domain.has_distances else "nats")
         return {
             words.get(name, name.replace("_", " ")): f"{_figure(name, figures[name])} {units.get(name, '')}".rstrip()
             for name in names
@@ -297,6 +298,8 @@ def worst_prior(mechanism: xr.Dataset) -> str:
 
 
 def _secret_words(domain: Domain, secret: int) -> str:
+    if domain.labels is not None:
+        return domain.labels[secret]
     if domain.kind == "nodes":
         return f"secret {secret}"
     words = ", ".join(f"{x:.4g}" for x in domain.points[secret])

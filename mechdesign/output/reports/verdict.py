@@ -67,9 +67,7 @@ def verification_words(
         else f"{result.position_breaches} inequalities broken",
         "ratio": None if result.ratio is None else number(result.ratio, up=True, digits=9),
         "ratio of rows": number(result.row_ratio or 0.0, up=True, digits=9) if rows and verbose else None,
-        "closest to claim": f"report {worst['report']}, secret {worst['secret']} versus {worst['other']}"
-        if worst is not None and (verbose or not rows)
-        else None,
+        "closest to claim": _triple(worst, stored) if worst is not None and (verbose or not rows) else None,
         "expected loss": None
         if result.expected_loss is None
         else f"{number(result.expected_loss, up=True, digits=9)} {_loss_unit(stored)}".rstrip(),
@@ -86,6 +84,15 @@ def verification_words(
 def checker_words(claims: Sequence[str]) -> list[str]:
     """The sentence of the claims that an extracted checker proved."""
     return [f"Checked by a program extracted from a machine-checked proof: {'; '.join(claims)}."]
+
+
+def _triple(worst: Mapping[str, int], stored: MechanismFile | None) -> str:
+    """A report and two secrets, by their labels if they are classes of a certified file."""
+    secrets = None if stored is None else stored.domain
+    reports = None if stored is None or stored.is_factored else stored.problem.reports
+    u, v, y = worst["secret"], worst["other"], worst["report"]
+    first, second = (str(k) if secrets is None else secrets.name_of(k) for k in (u, v))
+    return f"report {y if reports is None else reports.name_of(y)}, secret {first} versus {second}"
 
 
 def _loss_unit(stored: MechanismFile | None) -> str:
@@ -105,6 +112,10 @@ def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: b
     """The verdict of an audit, its findings, and the loss of the repaired table; the metric if `verbose`."""
     worst, zeros, sums, infinite = result.worst, result.zeros, result.row_sums, result.ratio is None
     unit = readable_unit(result.loss_unit)
+
+    def name(role: str) -> str:
+        return str(worst.get(f"{role}_label", worst[role]))
+
     if infinite:
         why = "a report is possible from one secret and impossible from another"
         yield f"The table is not private at any scale of the metric: {why}."
@@ -120,8 +131,8 @@ def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: b
         "effective eps": _level(result, result.effective_epsilon),
         "ratio": "infinite: a zero meets a positive probability" if infinite else f"{result.ratio:.6g}",
         "ratio without zeros": f"{result.finite_epsilon:.6g}",
-        "worst": f"report {worst['report']}: {worst['probability']:.6g} from secret {worst['secret']}, "
-        f"{worst['other_probability']:.6g} from {worst['other']}, {worst['distance']:.6g} nats apart",
+        "worst": f"report {name('report')}: {worst['probability']:.6g} from secret {name('secret')}, "
+        f"{worst['other_probability']:.6g} from {name('other')}, {worst['distance']:.6g} nats apart",
         "zeros": f"{zeros['entries']} entries, {zeros['mixed_columns']} columns with zeros and other entries, "
         f"{zeros['empty_columns']} columns of zeros",
         "row sums": f"counts: {divided}"

@@ -66,12 +66,13 @@ function headline(page) {
 
 /** The protected secrets, in words. */
 function subjectOf(page) {
-  const { kind, unit, cell } = jsonAttribute(page, "domain");
+  const { kind, unit, cell, labels } = jsonAttribute(page, "domain");
   const [what, nouns] = [protectedKind(page), nounsOfPage(page)];
   if (what === "positions") return "any two positions";
   if (what === "places") {
     const noun = kind === "grid" ? "values" : nouns.many;
-    return `these ${array(page, "prior").length.toLocaleString("en")} ${noun}`;
+    const named = labels ? ` (${labels.slice(0, 4).join(", ")}${labels.length > 4 ? ", ..." : ""})` : "";
+    return `these ${array(page, "prior").length.toLocaleString("en")} ${noun}${named}`;
   }
   return cellWords(cell, unit);
 }
@@ -186,7 +187,7 @@ function gridWords({ shape, plane }, stretch) {
 /** The claim of the rows of a page in one sentence. */
 function claimWords(page) {
   const [claim, domain, count] = [claimOf(jsonAttribute(page, "metric")), jsonAttribute(page, "domain"), array(page, "prior").length];
-  const where = domain.kind === "grid" ? `${nounsOfPage(page).many} of a ${gridWords(domain, new ProtectedDomain(page, null, null).stretch)}` : "places";
+  const where = domain.kind === "grid" ? `${nounsOfPage(page).many} of a ${gridWords(domain, new ProtectedDomain(page, null, null).stretch)}` : domain.labels ? "classes" : "places";
   const rate = `${claim.most} nats per ${unitWord(domain.unit, false)}`;
   const distance = {
     discrete: `the discrete metric, ${claim.most} nats between any two secrets (local differential privacy)`,
