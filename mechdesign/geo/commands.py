@@ -235,6 +235,21 @@ def parse_area(file: Path | None, box: str | None, crs: str | None = None) -> Ar
     return Area.box(west=west, south=south, east=east, north=north)
 
 
+def _show_class_level(
+    classes: int, factor: float | None, epsilon: float | None, reports: int, *, as_json: bool
+) -> None:
+    """Explain the level of --factor or --epsilon between any two classes."""
+    from mechdesign.evaluation.privacy_radius import nats_of_factor
+    from mechdesign.geo.class_level import class_level_document, class_level_words
+    from mechdesign.output.text_tables import show
+
+    if (factor is None) == (epsilon is None):
+        raise InputError("one of --factor and --epsilon is required with --classes", field="factor", value=factor)
+    nats = epsilon if factor is None else nats_of_factor(factor)
+    document = class_level_document(classes=classes, epsilon=nats, reports=reports)  # type: ignore[arg-type]
+    show(document, class_level_words(document), as_json=as_json)
+
+
 class LevelExtra(Protocol):
     """Options of a capability for a level by the share of the probability in a disc."""
 
@@ -260,6 +275,10 @@ def level(
         float | None,
         real("--interest", help="Radius of the area of interest, to be retrieved whole with probability 0.95."),
     ] = None,
+    classes: Annotated[
+        int | None,
+        whole("--classes", help="Number of classes, such as answers, instead of --within: epsilon between any two."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Example: `mechdesign level --within 200 --factor 2`.
@@ -267,6 +286,11 @@ def level(
     Explain a privacy level: odds within a radius, Laplace noise, the cost of several reports.
     """
     from mechdesign.base.validation import check_positive
+
+    if classes is not None:
+        _refuse("places", {"within": within, "interest": interest})
+        _show_class_level(classes, factor, epsilon, reports, as_json=as_json)
+        return
 
     by_discs = extra is not None and extra.is_given
     if not by_discs and (within, factor) == (None, None) and epsilon is not None:

@@ -1,4 +1,4 @@
-"""The picture of a mechanism over classes: P(y|u) as a table of colours, a row for each class, a column for each report.
+"""The picture of a mechanism over classes: P(y|u) in colours, a row for each class, a column for each report.
 
 A cell has its probability in percent while there is room for it.
 """

@@ -35,10 +35,12 @@ def check_labels(labels: object, size: int) -> tuple[str, ...]:
             message = f"must be printable, without blanks at its ends, of 1 to {LONGEST} characters"
             raise InputError(message, field="labels", value=f"{label!r:.80}")
         # Labels that differ only in case or width would look alike in a table.
-        other = seen.setdefault(unicodedata.normalize("NFKC", label).casefold(), label)
-        if other is not label:
+        plain = unicodedata.normalize("NFKC", label).casefold()
+        if plain in seen:
+            other = seen[plain]
             problem = "two classes have one label" if other == label else "two labels differ only in case or width"
             raise InputError(problem, field="labels", value=f"{other}, {label}")
+        seen[plain] = label
     return tuple(labels)
 
 
@@ -136,13 +138,13 @@ def in_class_order(values: ArrayLike, field: str, *domains: Domain) -> ArrayLike
 
 def label_arrays(attrs: Mapping[Any, Any]) -> dict[str, AnyArray]:
     """The labels of the secrets and reports of a Dataset, by dimension, from its attributes, which are untrusted."""
-    labels = _listed(attrs.get("domain"))
+    labels = _label_array(attrs.get("domain"))
     found = {} if labels is None else {"secret": labels}
-    of_reports = labels if "reports" not in attrs else _listed(attrs["reports"])
+    of_reports = labels if "reports" not in attrs else _label_array(attrs["reports"])
     return found if of_reports is None else {**found, "report": of_reports}
 
 
-def _listed(description: object) -> AnyArray | None:
+def _label_array(description: object) -> AnyArray | None:
     try:
         known = json.loads(description) if isinstance(description, str) else None
     except (ValueError, RecursionError):

@@ -114,7 +114,7 @@ def _text_table(source: Path, columns: Columns, note: Note, classes: Classes) ->
     return _in_place_order(numbers_in(body, text.decimal, text.doubtful, "table"), words, header, index, note, classes)
 
 
-# Six arguments: a table, its words, which of them are labels, and what is known of them.
+# Six arguments: a table, its words, the places of labels, and the known classes.
 def _in_place_order(table: Matrix, words: AnyArray, header: bool, index: bool, note: Note, classes: Classes) -> Matrix:
     rows = list(words[header:, 0]) if index else None
     columns = list(words[0, index:]) if header else None
