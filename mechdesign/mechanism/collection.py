@@ -59,10 +59,9 @@ class Drawn:
 
 @dataclass(kw_only=True, eq=False)
 class Collection:
-    """Reports of one mechanism for the points of many persons, in parts.
+    """Reports of one mechanism for the points of many persons, in parts."""
 
-    `most_reports` is the largest number of reports that were drawn for one person.
-    """
+    # `most_reports` is the largest number of reports that were drawn for one person.
 
     sampler: Sampler
     rng: Rng = None

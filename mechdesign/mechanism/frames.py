@@ -20,10 +20,8 @@ def is_frame(value: object) -> bool:
 
 
 def sample_frame(sampler: Sampler, frame: Any, *, rng: Rng = None) -> Any:
-    """A copy of a frame whose points are reports, in its system, with columns report, accuracy and cost.
-
-    Refuses a frame without a coordinate system, and points in no cell. Other columns stay as they are.
-    """
+    """A copy of a frame whose points are reports, in its system, with columns report, accuracy and cost."""
+    # Refuses a frame without a coordinate system, and points in no cell. Other columns stay as they are.
     collection = Collection(sampler=sampler, rng=rng)
     geometry = frame.geometry
     if getattr(geometry, "crs", None) is None:

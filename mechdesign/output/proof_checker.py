@@ -17,10 +17,8 @@ _REMEDY = "give the path of mechdesign-check, which make -C proofs builds"
 
 
 def claims_proved_by(checker: str | Path, stored: MechanismFile) -> list[str]:
-    """Return the claims of a mechanism that the program `checker` proves, in its words.
-
-    Raises a VerificationError if it does not prove all of them, and an InputError if it is another program.
-    """
+    """Return the claims of a mechanism that the program `checker` proves, in its words."""
+    # Raises a VerificationError if it does not prove all of them, and an InputError if it is another program.
     program = checker_program(checker)
     with tempfile.TemporaryDirectory(prefix="mechdesign-") as folder:
         target = Path(folder) / "table.proof"

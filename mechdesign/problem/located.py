@@ -62,10 +62,8 @@ def places_at(domain: Domain, positions: Points) -> Indices:
 
 
 def positions_on_earth(domain: Domain, degrees: Points) -> Points:
-    """Positions (b, 2) in a domain with a plane of degrees (b, 2); nan where these are invalid, or far away.
-
-    Among points, those of the nearest place, if a degree lies as near to the places as `place_on_earth` asks.
-    """
+    """Positions (b, 2) in a domain with a plane of degrees (b, 2); nan where these are invalid, or far away."""
+    # Among points, those of the nearest place, if a degree lies as near to the places as `place_on_earth` asks.
     assert domain.plane is not None
     longitude, latitude = degrees.T
     with np.errstate(invalid="ignore"):

@@ -1,25 +1,7 @@
 """report.bin: a mechanism without the edges of its claim, small for a phone. `web/device/table.mjs` reads it.
 
-A frame (mechanism/container.py) of the kind "table" or "factors". Its arrays, those marked d as differences:
-
-| array | type | of | meaning |
-|---|---|---|---|
-| index | u4 d | n | position of every cell on the lattice of a grid, last axis fastest |
-| points | f8 | n axes | coordinates of places, unless they are cells of a grid |
-| report_points | f8 | m axes | coordinates of reports, where they are not the secrets |
-| around | u4 | n 9 | with a claim about positions: the rows of the 3 x 3 cells around every cell, x first |
-| low, high | u4 | m n | table: mass of report y (down) for secret u (across), its low and high 32 bits |
-| weight | u4 | c | factors: W(k) of every column; of every place, where the columns are the distances from those |
-| target | u4 d | c | the cell that is reported for a column |
-| inner | u4 d | n | the place of every cell |
-| tail, ahead | u4 d | e | edges of the integer metric: the lower place, the higher one minus it |
-| units | u2 d | e | their lengths in steps |
-| first | u4 d | c | columns alone: the number of the first generator of each |
-| from | u4 d | g | the place of every generator |
-| offset | u2 | g | added to the distance from there, in steps |
-
-E(t) of factors is not stored: E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio), as
-factored/certificate.py has it.
+A frame (mechanism/container.py) of the kind "table" or "factors". `pack_mechanism` lists its arrays. E(t) of factors is
+not stored: factored/certificate.py has it.
 """
 
 from __future__ import annotations
@@ -47,6 +29,23 @@ MOST_COLUMNS, MOST_GENERATORS = 1 << 19, 1 << 24
 DIFFERENCES = ("index", "target", "inner", "tail", "ahead", "units", "first", "from")
 
 
+# Its arrays, those marked d as differences:
+#
+# | array | type | of | meaning |
+# |---|---|---|---|
+# | index | u4 d | n | position of every cell on the lattice of a grid, last axis fastest |
+# | points | f8 | n axes | coordinates of places, unless they are cells of a grid |
+# | report_points | f8 | m axes | coordinates of reports, where they are not the secrets |
+# | around | u4 | n 9 | with a claim about positions: the rows of the 3 x 3 cells around every cell, x first |
+# | low, high | u4 | m n | table: mass of report y (down) for secret u (across), its low and high 32 bits |
+# | weight | u4 | c | factors: W(k) of every column; of every place, where the columns are the distances from those |
+# | target | u4 d | c | the cell that is reported for a column |
+# | inner | u4 d | n | the place of every cell |
+# | tail, ahead | u4 d | e | edges of the integer metric: the lower place, the higher one minus it |
+# | units | u2 d | e | their lengths in steps |
+# | first | u4 d | c | columns alone: the number of the first generator of each |
+# | from | u4 d | g | the place of every generator |
+# | offset | u2 | g | added to the distance from there, in steps |
 def pack_mechanism(stored: MechanismFile, certificate: Certificate, about: dict[str, str | float]) -> bytes:
     """Pack a proved mechanism, with the texts `about` in its header; SizeError beyond the limits of this module."""
     domain = stored.domain

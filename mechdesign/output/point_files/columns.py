@@ -51,10 +51,9 @@ _POSITION = re.compile(
 
 @dataclass(frozen=True, kw_only=True)
 class PlaceColumns:
-    """How a file holds its places: its columns of the place, of the person, kept, and left out.
+    """How a file holds its places: its columns of the place, of the person, kept, and left out."""
 
-    form: "geometry", "degrees", "axes" or "secret".
-    """
+    # form: "geometry", "degrees", "axes" or "secret".
 
     form: str
     place: list[str]

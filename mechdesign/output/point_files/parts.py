@@ -58,10 +58,9 @@ class PointWriter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class PointFormat:
-    """How files of points of one suffix are read and written.
+    """How files of points of one suffix are read and written."""
 
-    is_layer: reports are geometries in degrees, not columns. require: raises where an extra is missing.
-    """
+    # is_layer: reports are geometries in degrees, not columns. require: raises where an extra is missing.
 
     read: PointReader
     write: PointWriter

@@ -149,11 +149,9 @@ def sample_file(
     on_note: Callable[[str], None] = lambda text: None,
     on_progress: Callable[[Any], None] = lambda state: None,
 ) -> dict[str, Any]:
-    """Write a file with a report for every point of a file, and return the figures of the run.
-
-    Columns that look like positions are left out, all others are kept; report, accuracy and cost are added. Nothing is
-    written if a point is refused. Raises VerificationError for a mechanism that is not certified.
-    """
+    """Write a file with a report for every point of a file, and return the figures of the run."""
+    # Columns that look like positions are left out, all others are kept; report, accuracy and cost are added. Nothing
+    # is written if a point is refused. Raises VerificationError for a mechanism that is not certified.
     chosen = options or PointOptions()
     if chosen.outside not in OUTSIDE:
         raise InputError("unknown choice", field="outside", value=chosen.outside, remedy=f"use {' or '.join(OUTSIDE)}")
