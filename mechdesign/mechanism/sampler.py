@@ -172,11 +172,13 @@ class Sampler(FrozenRecord):
             place_at(domain, positions[outside].tolist())
         return cells, None
 
-    def label_report(self, place: int, **attributes: str) -> xr.DataArray:
-        """The report `place` as `report` returns it, with further attributes."""
-        return self._label(np.asarray(place, np.int64), (), **attributes)
+    def label_report(self, place: int, *, from_centres: bool = False, **attributes: str) -> xr.DataArray:
+        """The report `place` with further attributes; from_centres: it was drawn for the centre of a cell."""
+        return self._label(np.asarray(place, np.int64), (), from_centres, **attributes)
 
-    def _label(self, drawn: Integers, dims: tuple[str, ...], **attributes: str) -> xr.DataArray:
+    def _label(
+        self, drawn: Integers, dims: tuple[str, ...], from_centres: bool = False, **attributes: str
+    ) -> xr.DataArray:
         unit = {"units": self.mechanism[f"{self.rows.report_dim}_x"].attrs["units"]}
         coords = {
             f"report_{a}": xr.Variable(dims, points.take(drawn), unit) for a, points in self._places("report").items()
@@ -184,7 +186,7 @@ class Sampler(FrozenRecord):
         if "report" in self.mechanism.indexes:
             coords["report_label"] = xr.Variable(dims, self.mechanism["report"].values[drawn])
         reports, back = np.unique(drawn, return_inverse=True)
-        radii = accuracy(self.mechanism, reports)
+        radii = accuracy(self.mechanism, reports, from_centres=from_centres)
         if radii is not None:
             domain = self.certificate.domain
             name = f"radius that holds the true {words_of(domain).truth} with 95 %"

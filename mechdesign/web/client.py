@@ -31,7 +31,7 @@ from mechdesign.verification.verify import require_certified
 from mechdesign.web.packed import pack_mechanism, size_words
 
 _READ = ("plane.mjs", "frame.mjs", "table.mjs", "region.mjs", "places.mjs")
-_BEFORE = (*_READ, "draw.mjs", "ball.mjs", "ledger.mjs", "memory.mjs")
+_BEFORE = (*_READ, "draw.mjs", "ball.mjs", "ledger.mjs", "memory.mjs", "rest.mjs")
 _AFTER = ("client.mjs", "windows.mjs", "filter.mjs", "rules.mjs", "bundle.mjs", "session.mjs")
 PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
 _GLOBAL = "mechdesignReports"

@@ -79,6 +79,10 @@ def pack_mechanism(stored: MechanismFile, certificate: Certificate, about: dict[
     if positions is not None:
         header["position_claim"] = str(mechanism.attrs["position_claim"])
         arrays["around"] = positions.around.astype(np.uint32)
+        if radii is not None:
+            centred = accuracy(mechanism, from_centres=True)
+            assert centred is not None
+            arrays["accuracy_of_cells"] = np.array(round_up(centred))
     if stored.is_factored:
         header |= _factor_numbers(stored)
         arrays |= _factors(stored)

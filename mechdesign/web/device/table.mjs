@@ -13,7 +13,8 @@ const HEX = /^[0-9a-f]{64}$/;
 /** Read {header, arrays} of a table. Rejects with ReportError "table" unless the bytes are as they were written. */
 export async function readTable(bytes) {
   const { header, arrays } = await readFrame(bytes, (header) => layout(checkHeader(header)));
-  need((arrays.accuracy ?? []).every((radius) => Number.isFinite(radius) && radius >= 0), "has no radii of accuracy");
+  const radii = [...(arrays.accuracy ?? []), ...(arrays.accuracy_of_cells ?? [])];
+  need(radii.every((radius) => Number.isFinite(radius) && radius >= 0), "has no radii of accuracy");
   if (header.kind === "table") checkMasses(header, arrays);
   else checkFactors(header, arrays);
   checkPlaces(header, arrays);
@@ -27,6 +28,9 @@ function layout(header) {
   if (header.report_axes) rows.push(["report_points", "f8", [reports, header.report_axes], 0]);
   if (header.accuracy !== undefined) rows.push(["accuracy", "f8", [reports], 0]);
   if (header.position_claim !== undefined) rows.push(["around", "u4", [cells, 9], 0]);
+  if (header.position_claim !== undefined && header.accuracy !== undefined) {
+    rows.push(["accuracy_of_cells", "f8", [reports], 0]);
+  }
   if (header.kind === "table") {
     return [...rows, ["low", "u4", [reports, cells], 0], ["high", "u4", [reports, cells], 0]];
   }
