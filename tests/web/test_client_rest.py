@@ -16,7 +16,6 @@ from mechdesign.sessions.rest import STAY
 from mechdesign.web import write_client
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
-FIXES = 120
 
 OPEN = """
 import { readFileSync } from "node:fs";
@@ -33,7 +32,7 @@ const opened = () => openClient({ table, bits, storage, perDay: 1000, answerAfte
 let client = await opened();
 const reports = [];
 for (const [k, fix] of fixes.entries()) {
-  if (k % 50 === 49) client = await opened();
+  if (k % 20 === 19) client = await opened();
   const { report, remembered } = await client.reportAt(...fix);
   reports.push([report.number, remembered, report.accuracy ?? null]);
 }
@@ -47,9 +46,9 @@ def walk(domain: md.Domain) -> list[list[float]]:
     side = np.asarray(domain.cell)
     low, high = np.asarray(domain.origin), np.asarray(domain.origin) + np.asarray(domain.shape) * side
     home, work = low + 1.02 * side, high - 1.6 * side
-    way = np.linspace(home, work, 12)
-    stays = [np.repeat(home[None], 30, axis=0), way, np.repeat(work[None], 30, axis=0), way[::-1]]
-    path = np.concatenate([*stays, np.repeat(home[None], 36, axis=0)])
+    way = np.linspace(home, work, 9)
+    stays = [np.repeat(home[None], 12, axis=0), way, np.repeat(work[None], 10, axis=0), way[::-1]]
+    path = np.concatenate([*stays, np.repeat(home[None], 12, axis=0)])
     return (path + rng.normal(scale=0.03, size=path.shape) * side).clip(low, high).tolist()
 
 
@@ -76,7 +75,7 @@ def test_modes_are_those_of_python_on_the_same_bits(tmp_path: Path, name, rememb
     assert [remembered for _, remembered, _ in found["reports"]] == paid
     assert found["claim"] == reports[0].attrs["memory_claim"]
     assert found["status"]["spent"] == paid.count(False)
-    # Home at a corner of four cells and work inside one, with twelve fixes between them.
+    # Home at a corner of four cells and work inside one, with nine fixes between them.
     assert {"cell": 3 <= paid.count(False) <= 30, "visit": 2 <= paid.count(False) <= 12, "none": not any(paid)}[
         remember
     ]
