@@ -31,17 +31,18 @@
  * (distance, number). Each takes (E(q) - E(cap)) W of the integers below S; then every place takes E(cap) W of them, in
  * the order of numbers.                                                                                            (1)
  *
- * A phone that rests must not be reported anew at every fix. region_report remembers:
+ * A phone that rests must not be reported anew at every fix. region_report remembers.
  *
  *   struct region_kept kept[500];
  *   struct region_memory memory = {REGION_REMEMBER_CELL, 0, 500, 0, REGION_NONE_YET, kept};
  *   uint64_t at[2] = {...};                                position from the first corner of the map, in 2^-16 of a cell
  *   region_report(&region, &memory, at, random_bytes, 0, &report, &remembered);
  *
- * REGION_REMEMBER_CELL draws one report for each cell. REGION_REMEMBER_VISIT draws one for the cell of the first
- * position of a visit and repeats it within `visit`, and up to 1.5 times as far until the visit is left; cells are squares
- * here, and `visit` is in 2^-16 of a cell, below 2^30. REGION_REMEMBER_NONE draws at every call. web/device/rest.mjs has
- * the claim of each mode: for k draws it is the sum of k distances, for two traces with the same pattern of repetitions.
+ * REGION_REMEMBER_CELL draws one report for each cell. REGION_REMEMBER_VISIT draws one for each visit, for the cell of its
+ * first position. It repeats the report within `visit`, and up to 1.5 times as far until the visit is left. Cells are
+ * squares here. `visit` is in 2^-16 of a cell, at most 2^30. REGION_REMEMBER_NONE draws at every call.
+ * web/device/rest.mjs has the claim of each mode. For two traces with the same pattern of repetitions and k draws it is
+ * the sum of k distances.
  * The app keeps `memory` and `kept` between its starts. They name places, so they must stay on the device.
  *
  * A report costs the claim once. The time of a draw reveals how far the report lies from the cell: release the report

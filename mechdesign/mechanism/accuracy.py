@@ -23,7 +23,8 @@ SHARE = 0.95
 # With a claim about positions a part draws rows by the weights of the quadratic B-spline (positions/spline.py),
 # averaged over the lower and the upper half of a cell.
 _HALVES = np.array([[7.0, 16.0, 1.0], [1.0, 16.0, 7.0]]) / 24
-_CENTRE = np.array([[1.0, 6.0, 1.0]] * 2) / 8  # those of the centre of the cell, for both halves
+# Weights of the centre of the cell, for both halves.
+_CENTRE = np.array([[1.0, 6.0, 1.0]] * 2) / 8
 # Rounding positions to 2^-16 of a cell moves each weight by less: the required share is larger by nine times that.
 _ROUNDED = 2.0**-15
 _NOISE = 1e-9  # of a share, by the rounding of sums

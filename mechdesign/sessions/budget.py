@@ -33,8 +33,9 @@ from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.mechanism.sampler import Sampler
+from mechdesign.output.memory_claim import STAY, Remember, memory_claim
 from mechdesign.sessions.ledger import DIGITS, Content, PrivateLedger, fraction, whole_number
-from mechdesign.sessions.rest import STAY, Remember, Secret, check_mode, memory_claim, visit_of
+from mechdesign.sessions.rest import Secret, check_mode, visit_of
 
 REMEMBERED = "0: the report of this secret was remembered"
 _UNIT = re.compile(r"[0-9a-f]{64}")
@@ -120,7 +121,7 @@ class Budget(FrozenRecord):
     path : str or Path
         The ledger.
     remember : {"cell", "visit", "none"}
-        What has one report, which is repeated at no cost: a cell, a visit, or nothing.
+        Secrets with one report, repeated at no cost: cells, visits, or none.
     visit : float, optional
         The radius of a visit in the unit of the map.
 

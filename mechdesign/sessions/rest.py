@@ -17,15 +17,14 @@ import math
 import re
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from mechdesign.errors import InputError
+from mechdesign.output.memory_claim import STAY, Remember
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_at
 
-Remember = Literal["cell", "visit", "none"]
 MODES: tuple[Remember, ...] = ("cell", "visit", "none")
-STAY = 1.5  # a guess: a fix that jumps over the radius and back must not begin a visit
 POINT = 1 << 16  # points of a visit are rounded to 2^-16 of a cell, as positions of the client
 _VISIT = re.compile(r"@ ([0-9]{1,9}) (-?[0-9]{1,5}) (-?[0-9]{1,5})")  # names of cells begin without @
 
@@ -49,33 +48,6 @@ def check_mode(remember: object, visit: object) -> None:
     if isinstance(visit, bool) or not isinstance(visit, (int, float)) or not 0 < visit < math.inf:
         remedy = "give the radius of a visit in the unit of the map"
         raise InputError("must be positive and finite", field="visit", value=visit, remedy=remedy)
-
-
-def memory_claim(remember: Remember, visit: float | None, unit: str, *, positions: bool) -> str:
-    """The claim about many reports; `positions`: reports have a claim between positions."""
-    bound = "P(z|x) <= e^(d_1 + ... + d_k) P(z|x') for all reports z, with d_i the distance of {} by the claim below"
-    if remember == "none":
-        secrets = "positions" if positions else "cells"
-        return (
-            f"Every report is drawn anew: for any two traces of k positions, {bound.format(f'their i-th {secrets}')}. "
-            "The mean of many reports finds a place where somebody stays."
-        )
-    if remember == "cell":
-        cells = f"{'centres of ' if positions else ''}their i-th new cells"
-        return (
-            "A cell has one report, which is repeated: for two traces with the same pattern of cells, k of them new, "
-            f"{bound.format(cells)}. Two positions in one cell are not distinguished; two on both sides of a border "
-            "are, as far as their cells. A new report reveals that a border was crossed, a repeated one that somebody "
-            "stayed or returned."
-        )
-    assert visit is not None
-    first = f"the {'' if positions else 'cells of the '}first positions of their i-th new places"
-    return (
-        f"A visit has one report, which is repeated within {visit:.12g} {unit} of its first position, and up "
-        f"to {STAY} times as far until it is left: for two traces with the same pattern of visits, k of them to new "
-        f"places, {bound.format(first)}. A new report reveals that a place was left, a repeated one that somebody "
-        "stayed or returned."
-    )
 
 
 def point_in(domain: Domain, cell: int, position: Sequence[float]) -> tuple[int, ...]:

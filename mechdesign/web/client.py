@@ -24,6 +24,7 @@ from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import certify
 from mechdesign.output import sentences
+from mechdesign.output.memory_claim import memory_claim
 from mechdesign.output.packaged import package_file, package_script
 from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of
 from mechdesign.solvers.result import Progress
@@ -65,11 +66,13 @@ _POSITION_PHRASES = (
     (" Degrees that lie on the map only when they are exchanged are refused either way.", ""),
 )
 _POSITIONS = """\
-* **The claim is about positions**, any two of them in the area, however close and on whichever side of a border. A
-  position is rounded to 2^-16 of a cell, and draws the row of one of the 3 x 3 cells around it, by chance; which one is
-  never told. `reportCell` reports the centre of a cell.
-* **A fix that moved is another secret.** The same point, to 2^-16 of a cell, gives the same report, at no cost; one a
-  metre away is drawn and paid anew. Give a resting device one position, or report less often."""
+* **The claim about one report is about positions**, any two of them in the area, however close and on whichever side of
+  a border. A position is rounded to 2^-16 of a cell. It draws the row of one of the 3 x 3 cells around it, by chance,
+  and the row stays secret.
+* **With `remember: "cell"`, the default, the centre of the cell draws instead.** Two people in one cell cannot be
+  distinguished. Two on both sides of a border are, as far as their cells.
+* **A remembered report protects only people who repeat their cells or visits alike.** Between traces with other
+  patterns of repetitions the ratio is infinite. For somebody who moves make a session (`mechdesign session design`)."""
 
 
 def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
@@ -202,7 +205,9 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
     }
     nouns = words_of(stored.domain)
     drawn = _CLASSES if nouns is CLASSES else _rename_nouns(_CELLS, nouns) if stored.positions is None else _POSITIONS
-    words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn}
+    claimed = memory_claim("cell", None, stored.domain.unit, positions=stored.positions is not None)
+    memory = _rename_nouns(claimed, nouns)
+    words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn, "memory": memory}
     table = pack_mechanism(stored, certify(mechanism), about)
     contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size, nouns)
     return contents | {"index.html": _trial_page()}

@@ -71,7 +71,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place / "program"
 
 
-def reported(program: Path, mode: int, visit: int, room: int, trace: list[tuple[int, int]]) -> list[list[int]]:
+def reports_of(program: Path, mode: int, visit: int, room: int, trace: list[tuple[int, int]]) -> list[list[int]]:
     text = "\n".join(f"{x} {y}" for x, y in trace)
     command = [str(program), "region.map", str(mode), str(visit), str(room)]
     done = subprocess.run(command, input=text, cwd=program.parent, capture_output=True, text=True, check=True)
@@ -89,7 +89,7 @@ def walk() -> list[tuple[int, int]]:
 @pytest.mark.parametrize(("mode", "visit"), [(0, 0), (1, 60_000), (2, 0)])
 def test_names_are_those_of_python(program: Path, mode: int, visit: int) -> None:
     trace, domain = walk(), md.Domain.grid(CELLS, cell=1.0, unit="km")
-    found = reported(program, mode, visit, 64, trace)
+    found = reports_of(program, mode, visit, 64, trace)
     names: dict[str, int] = {}
     last = None
     for (x, y), (code, report, remembered) in zip(trace, found, strict=True):
@@ -109,7 +109,7 @@ def test_names_are_those_of_python(program: Path, mode: int, visit: int) -> None
 
 def test_full_memory_and_unknown_modes_draw_nothing(program: Path) -> None:
     trace = [(0, 0), (65536, 0), (0, 0), (131072, 0)]
-    assert [code for code, _, _ in reported(program, 0, 0, 2, trace)] == [0, 0, 0, 15]
-    assert reported(program, 3, 0, 2, trace[:1]) == reported(program, 1, 0, 2, trace[:1]) == [[14, 0, 0]]
-    assert reported(program, 1, 2**30 + 1, 2, trace[:1]) == [[14, 0, 0]]
-    assert reported(program, 0, 0, 2, [(CELLS[0] * 65536, 0), (0, CELLS[1] * 65536)]) == [[11, 0, 0], [11, 0, 0]]
+    assert [code for code, _, _ in reports_of(program, 0, 0, 2, trace)] == [0, 0, 0, 15]
+    assert reports_of(program, 3, 0, 2, trace[:1]) == reports_of(program, 1, 0, 2, trace[:1]) == [[14, 0, 0]]
+    assert reports_of(program, 1, 2**30 + 1, 2, trace[:1]) == [[14, 0, 0]]
+    assert reports_of(program, 0, 0, 2, [(CELLS[0] * 65536, 0), (0, CELLS[1] * 65536)]) == [[11, 0, 0], [11, 0, 0]]

@@ -1,4 +1,4 @@
-"""The modes of a budget: what is drawn once, which claim it has, and what a visit is."""
+"""The modes of a budget: draws and payments, visits, and the claim over all pairs of traces."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.errors import BudgetError, FileFormatError, InputError
 from mechdesign.mechanism.accuracy import accuracy
+from mechdesign.output.memory_claim import STAY, memory_claim
 from mechdesign.sessions.budget import REMEMBERED
-from mechdesign.sessions.rest import STAY, memory_claim, point_in, visit_of
+from mechdesign.sessions.rest import point_in, visit_of
 
 DOMAIN = md.Domain.grid((4, 5), cell=100.0, unit="m", origin=(-50.0, 20.0))
 

@@ -12,7 +12,7 @@ from fixtures.clients import NODE, Stream, run, sampler
 
 import mechdesign as md
 from mechdesign.mechanism.accuracy import accuracy, round_up
-from mechdesign.sessions.rest import STAY
+from mechdesign.output.memory_claim import STAY
 from mechdesign.web import write_client
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
