@@ -35,7 +35,7 @@
  *
  *   struct region_kept kept[500];
  *   struct region_memory memory = {REGION_REMEMBER_CELL, 0, 500, 0, REGION_NONE_YET, kept};
- *   uint64_t at[2] = {...};                                position from the first corner of the map, in 2^-16 of a cell
+ *   uint64_t at[2] = {...};                                position from the first corner of the map, in 2^-16 of a cell.
  *   region_report(&region, &memory, at, random_bytes, 0, &report, &remembered);
  *
  * REGION_REMEMBER_CELL draws one report for each cell. REGION_REMEMBER_VISIT draws one for each visit, for the cell of its

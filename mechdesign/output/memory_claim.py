@@ -20,7 +20,7 @@ def memory_claim(remember: Remember, visit: float | None, unit: str, *, position
     if remember == "cell":
         cells = f"{'centres of ' if positions else ''}their i-th new cells"
         return (
-            "A cell has one report, which is repeated: for two traces with the same pattern of cells, k of them new, "
+            "A cell has one report, which is repeated. For two traces with the same pattern of cells, k of them new, "
             f"{bound.format(cells)}. Two positions in one cell are not distinguished; two on both sides of a border "
             "are, as far as their cells. A new report reveals that a border was crossed, a repeated one that somebody "
             "stayed or returned."
@@ -28,8 +28,8 @@ def memory_claim(remember: Remember, visit: float | None, unit: str, *, position
     assert visit is not None
     first = f"the {'' if positions else 'cells of the '}first positions of their i-th new places"
     return (
-        f"A visit has one report, which is repeated within {visit:.12g} {unit} of its first position, and up "
-        f"to {STAY} times as far until it is left: for two traces with the same pattern of visits, k of them to new "
+        f"A visit has one report. It is repeated within {visit:.12g} {unit} of the first position, and up to {STAY} "
+        "times as far until the visit is left. For two traces with the same pattern of visits, k of them to new "
         f"places, {bound.format(first)}. A new report reveals that a place was left, a repeated one that somebody "
         "stayed or returned."
     )

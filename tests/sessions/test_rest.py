@@ -211,6 +211,6 @@ def test_the_memory_claim_holds_for_every_pair_of_traces(remember) -> None:
 
 def test_claims_name_their_secrets() -> None:
     assert "centres of their i-th new cells" in memory_claim("cell", None, "m", positions=True)
-    assert "within 40 m of its first position" in memory_claim("visit", 40.0, "m", positions=True)
+    assert "within 40 m of the first position" in memory_claim("visit", 40.0, "m", positions=True)
     assert "any two traces" in memory_claim("none", None, "m", positions=False)
     assert "same pattern" not in memory_claim("none", None, "m", positions=False)
