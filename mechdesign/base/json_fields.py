@@ -1,7 +1,4 @@
-"""Fields of untrusted JSON: names, types, sizes and ranges, checked before an array is made.
-
-Python's JSON has true, NaN, Infinity and integers of any length; here none of these is a number.
-"""
+"""Fields of untrusted JSON: names, types, sizes and ranges, checked before an array is made."""
 
 from __future__ import annotations
 
@@ -28,6 +25,7 @@ LARGEST = 2.0**500
 _EXACT = 2**53  # the integers up to here are doubles
 
 
+# Python's JSON has true, NaN, Infinity and integers of any length; here none of these is a number.
 def read_json(text: str | bytes) -> Any:
     """Parse JSON; raises ValueError for duplicate names, NaN and Infinity, RecursionError for deep nesting."""
     return json.loads(text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)

@@ -1,8 +1,4 @@
-"""The best closed form that satisfies the claim of a problem, remapped under its prior: no design may lose more.
-
-All forms are private by theorem, normalised geometric noise if its rows have equal sums. Remapping keeps privacy.
-`BASELINES` keep their level and certify the scale after rounding; these forms are certified at the claim itself.
-"""
+"""The best closed form that satisfies the claim of a problem, remapped under its prior: no design may lose more."""
 
 from __future__ import annotations
 
@@ -48,6 +44,8 @@ class ClosedForm:
     seconds: float = 0.0
 
 
+# All forms are private by theorem, normalised geometric noise if its rows have equal sums. Remapping keeps privacy.
+# `BASELINES` keep their level and certify the scale after rounding; these forms are certified at the claim itself.
 def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> ClosedForm:
     """The certified closed form of smallest expected loss, or the constant report."""
     # Cost: O(n m^2) and one certificate. Raises SolverError with an estimate if certifying would end after the

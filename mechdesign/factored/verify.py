@@ -1,8 +1,4 @@
-"""Verify a factored mechanism from its integers.
-
-Distances and the row sums that prove the claim (mechanism/claim.py) are computed again, exactly. A lower bound is
-recomputed from its multipliers, in balls of the stored radii.
-"""
+"""Verify a factored mechanism from its integers."""
 
 from __future__ import annotations
 
@@ -34,6 +30,8 @@ from mechdesign.verification.verify import (
 )
 
 
+# Distances and the row sums that prove the claim (mechanism/claim.py) are computed again, exactly. A lower bound is
+# recomputed from its multipliers, in balls of the stored radii.
 def check_factored(
     stored: MechanismFile, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
 ) -> Verification:

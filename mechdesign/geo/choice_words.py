@@ -1,7 +1,4 @@
-"""Sentences on how the mechanism of an area was chosen.
-
-They name arguments of Python, such as cell=200. The command line turns these into its options.
-"""
+"""Sentences on how the mechanism of an area was chosen."""
 
 from __future__ import annotations
 
@@ -28,6 +25,7 @@ _NAMES = {
 }
 
 
+# Sentences name arguments of Python, such as cell=200. The command line turns these into its options.
 def reason_words(reason: CellsReason) -> str:
     """The reason to protect cells and not any position, as a clause that follows "because"."""
     match reason:

@@ -1,8 +1,4 @@
-"""The amounts of the pixels of a raster on Earth in the cells of a lattice on a plane.
-
-The projected corners of a pixel are joined by straight lines. Between corners 1 km apart its true border bends by some
-2 cm. Neighbours share corners, so that pixels neither overlap nor leave gaps. Shapely cuts pixels across cells.
-"""
+"""The amounts of the pixels of a raster on Earth in the cells of a lattice on a plane."""
 
 from __future__ import annotations
 
@@ -27,6 +23,8 @@ class CellSums:
     known: Matrix
 
 
+# The projected corners of a pixel are joined by straight lines. Between corners 1 km apart its true border bends by
+# some 2 cm. Neighbours share corners, so that pixels neither overlap nor leave gaps. Shapely cuts pixels across cells.
 def cell_sums(
     edges: tuple[Vector, Vector],
     values: Matrix,

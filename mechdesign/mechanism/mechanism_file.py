@@ -1,8 +1,4 @@
-"""A mechanism file with everything that its claim implies, rebuilt in one place for every reader.
-
-Edges and lengths come from the metric, the level map and the coordinates; the file's edge list counts only where it is
-the claim (a graph, its lengths already scaled).
-"""
+"""A mechanism file with everything that its claim implies, rebuilt in one place for every reader."""
 
 from __future__ import annotations
 
@@ -37,6 +33,8 @@ COST = "one report; k reports cost k times the epsilon"
 _POSITION_FIELDS = ("around_row", "corner_level", "quarter_level", "position_rule", "position_claim")
 
 
+# Edges and lengths come from the metric, the level map and the coordinates; the file's edge list counts only where it
+# is the claim (a graph, its lengths already scaled).
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MechanismFile:
     """A table or factors that satisfy their schema, by `MechanismFile.read`; properties may raise MechdesignError."""

@@ -1,7 +1,4 @@
-"""Save and load a mechanism, or another Dataset, as one NetCDF-4 file.
-
-After the last byte of NetCDF follows the SHA-256 of the bytes before. It detects damage, not forgery.
-"""
+"""Save and load a mechanism, or another Dataset, as one NetCDF-4 file."""
 
 from __future__ import annotations
 
@@ -56,6 +53,7 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
     return target
 
 
+# After the last byte of NetCDF follows the SHA-256 of the bytes before. It detects damage, not forgery.
 def write_dataset(mechanism: xr.Dataset, target: Path) -> None:
     """Write any Dataset as `save` does."""
     write_atomically(target, lambda temporary: _write(mechanism, temporary))

@@ -1,8 +1,4 @@
-"""Sentences on protection, error and lower bound, for the terminal, pictures, clients and pages.
-
-A page in a browser makes the same sentences from the numbers that it recomputed (web/browser/proof/sentence.js): change
-both together. Losses and factors are rounded up, bounds and radii down, so that a rounded sentence is still true.
-"""
+"""Sentences on protection, error and lower bound, for the terminal, pictures, clients and pages."""
 
 from __future__ import annotations
 
@@ -32,6 +28,9 @@ def join_sentences(parts: Iterable[str | None]) -> str:
     return " ".join(part for part in parts if part)
 
 
+# A page in a browser makes the same sentences from the numbers that it recomputed (web/browser/proof/sentence.js):
+# change both together. Losses and factors are rounded up, bounds and radii down, so that a rounded sentence is still
+# true.
 def protection_sentence(p: Protection, *, because: str | None = None) -> str:
     """The protected secrets and the factor by which one report changes odds; because: why no more is protected."""
     subject = f"Protects {p.subject}{'' if because is None else f', because {because},'}"

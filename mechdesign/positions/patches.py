@@ -17,14 +17,6 @@ for all x, x' of one part of it. At constant eps on a full rectangle, D = eps |x
 |grad P(y|.)| <= eps P(y|.) on every cell, by integrating d ln P along the path. cones.py checks that in integers, with
 levels that are nowhere above eps (levels.py).
 
-| variable or attribute | dims | meaning |
-|---|---|---|
-| around_row | secret, around | int64, the rows of the cells at the steps `AROUND` from each: shared rows included |
-| corner_level | secret, corner | eps, or less, at the corners `CORNERS` of each cell, in nats per unit |
-| quarter_level | secret, quarter_corner | in its place, at those of its quarters, both by `CORNERS` |
-| position_rule | | RULE |
-| position_claim | | the sentence |
-
 **Rounding.** A position is rounded to the nearest of the points that split the sides of its own cell into 2^16 parts.
 The sentence adds the growth of D (`rounding_length`). At the points themselves the table is exact: the point a h 2^-16
 from the centre, a in {-M, ..., M}, M = 2^15, has the integer weights
@@ -98,6 +90,13 @@ class Patches:
             reasons.append("position_claim: differs from the sentence that metric, levels and grid give")
         return reasons
 
+    # | variable or attribute | dims | meaning |
+    # |---|---|---|
+    # | around_row | secret, around | int64, rows of the cells at the steps `AROUND` from each: shared rows included |
+    # | corner_level | secret, corner | eps, or less, at the corners `CORNERS` of each cell, in nats per unit |
+    # | quarter_level | secret, quarter_corner | in its place, at those of its quarters, both by `CORNERS` |
+    # | position_rule | | RULE |
+    # | position_claim | | the sentence |
     def variables(self, domain: Domain) -> dict[str, Any]:
         name, dim = {4: ("corner_level", "corner"), 16: ("quarter_level", "quarter_corner")}[self.corner_level.shape[1]]
         return {

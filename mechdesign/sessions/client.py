@@ -1,7 +1,4 @@
-"""report.bin of a session design: its tables, its rule and its model. `web/device/bundle.mjs` reads it.
-
-A frame (mechanism/container.py) of the kind "session", whose arrays `packed_session` lists.
-"""
+"""report.bin of a session design: its tables, its rule and its model. `web/device/bundle.mjs` reads it."""
 
 from __future__ import annotations
 

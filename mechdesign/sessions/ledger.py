@@ -1,7 +1,4 @@
-"""PrivateLedger: costs and releases in a JSON document that one process at a time changes, permissions 0600.
-
-The sha256 detects damage, not tampering. Counts never fall: a process refuses a file older than one it has seen.
-"""
+"""PrivateLedger: costs and releases in a JSON document that one process at a time changes, permissions 0600."""
 
 from __future__ import annotations
 
@@ -56,6 +53,7 @@ class Content(ABC):
 C = TypeVar("C", bound=Content)
 
 
+# The sha256 detects damage, not tampering. Counts never fall: a process refuses a file older than one it has seen.
 class PrivateLedger(Generic[C]):
     """The ledger at `path`, made absolute, symbolic links followed once; with `new`, a new file is made."""
 

@@ -1,8 +1,4 @@
-"""Verification of a session design: its tables proved again, its windows summed again.
-
-The largest cost of a window follows from the rule alone (`Rule.worst`). Where the transcripts of two windows are few,
-all of them are enumerated as well, with the filter, and the largest sum is compared.
-"""
+"""Verification of a session design: its tables proved again, its windows summed again."""
 
 from __future__ import annotations
 
@@ -20,6 +16,8 @@ from mechdesign.verification.verify import FileKind, Verification, verify
 MOST, LONGEST = 2000, 500  # transcripts that are enumerated, and ticks of one, at most
 
 
+# The largest cost of a window follows from the rule alone (`Rule.worst`). Where the transcripts of two windows are few,
+# all of them are enumerated as well, with the filter, and the largest sum is compared.
 def check_design(source: Path | SessionDesign, **options: object) -> Verification:
     """The verification of a design, or of its file."""
     content = None if isinstance(source, SessionDesign) else read_document(source)

@@ -1,7 +1,4 @@
-"""Windows: stretches of ticks whose charges are added up, exactly, and the largest sum that a rule can reach.
-
-A window is a block of days (from midnight to midnight, "1d"), or any so many successive ticks ("24h", or their number).
-"""
+"""Windows: stretches of ticks whose charges are added up, exactly, and the largest sum that a rule can reach."""
 
 from __future__ import annotations
 
@@ -22,6 +19,8 @@ _HOURS = 24
 MOST_TICKS = 1 << 20  # of a window
 
 
+# A window is a block of days (from midnight to midnight, "1d"), or any so many successive ticks ("24h", or their
+# number).
 @dataclass(frozen=True, kw_only=True)
 class Window(FrozenRecord):
     """`length` ticks: with `calendar` those that begin at its multiples, else any that follow one another."""

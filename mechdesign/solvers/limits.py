@@ -1,7 +1,4 @@
-"""Solvers of claimed limits, which can have more rows than can be listed.
-
-A solver stores the rows of the last multipliers in the file; `verify` forms them again.
-"""
+"""Solvers of claimed limits, which can have more rows than can be listed."""
 
 from __future__ import annotations
 
@@ -18,6 +15,7 @@ from mechdesign.programs.coupled import SideRows
 from mechdesign.solvers.result import SolveResult, Targets
 
 
+# A solver stores the rows of the last multipliers in the file; `verify` forms them again.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LimitSolver(ABC):
     """Solves a program with claimed limits, and checks tables against them."""

@@ -1,7 +1,4 @@
-"""The page of an estimate, without scripts: two sentences, maps of cells and areas, a bar for every area.
-
-Its figures are recomputed from the counts, and from the mechanisms if given, before the page is written.
-"""
+"""The page of an estimate, without scripts: two sentences, maps of cells and areas, a bar for every area."""
 
 from __future__ import annotations
 
@@ -39,6 +36,7 @@ _FIGURES = (
 STOPS = ((0, 32, 77), (55, 71, 107), (113, 108, 113), (169, 151, 117), (255, 234, 70))
 
 
+# Its figures are recomputed from the counts, and from the mechanisms if given, before the page is written.
 def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> dict[str, Any]:
     """Texts, maps and bars of the page. mechanisms: all that made the reports, or an empty sequence."""
     ordered = ordered_mechanisms(estimate, mechanisms) if mechanisms else []

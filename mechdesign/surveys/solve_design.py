@@ -4,12 +4,6 @@ r"""Solve the statistical design: alternate exact weights of the rays and a sear
 found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone; rays of a reduced cost above 0 enter with
 their mirror images, rays without weight leave, and 2. is repeated. A search without success is repeated with four times
 its starts.  4. At the bound, after a failed last search or at the time limit, the table is repaired and certified.
-
-The search maximises the reduced cost, a convex function, over the polytope of rays v with pi^T v = 1:
-
-    (1)  v^T G v - lambda^T v - cost(v)
-
-It ends at a vertex that no tangent improves: a lower bound of the maximum, not a proof of optimality.
 """
 
 from __future__ import annotations
@@ -125,6 +119,11 @@ def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
     return RayTable(table=table, stopped=stopped, rounds=number, gain=gain, bound=bound)
 
 
+# The search maximises the reduced cost, a convex function, over the polytope of rays v with pi^T v = 1:
+#
+#     (1)  v^T G v - lambda^T v - cost(v)
+#
+# It ends at a vertex that no tangent improves: a lower bound of the maximum, not a proof of optimality.
 class RaySearch:
     """The search over the cone of one problem; repeatable for one sequence of random numbers."""
 

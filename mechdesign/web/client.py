@@ -1,7 +1,4 @@
-"""client: a mechanism, a device map or a session design as the folder that an app ships, for browsers and Node.
-
-The folder is written next to its target, then renamed. An old one is replaced only if it has client files alone.
-"""
+"""client: a mechanism, a device map or a session design as the folder that an app ships, for browsers and Node."""
 
 from __future__ import annotations
 
@@ -107,6 +104,7 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
+# The folder is written next to its target, then renamed. An old one is replaced only if it has client files alone.
 def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool = False) -> None:
     """Write files (by name, of `NAMES`) and rename their folder to `target`; a failure restores the old folder."""
     beside, old = None, None

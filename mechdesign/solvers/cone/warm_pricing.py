@@ -4,12 +4,6 @@
 (tree_simplex.py). Multipliers may be negative, as they are where priors are zero. On a complete graph the simplex works
 on cores: the places nearest to a report that hold all but a share of cost and multipliers under e^{-d}.
 
-`prove` lowers multipliers lambda until no price is negative, and proves it by reductions (tree_simplex.py):
-
-1. price at t = 1, and reduce; once reductions are near zero, the sum of lambda less the reductions is the bound;
-2. lower lambda near the reports whose rays have a negative price, and by 1e-8 everywhere;
-3. price these reports again, with all places as the core where their own reductions matter.
-
 The bound rests on the trees of the last pricing, not on convergence. Source: ours, after Dinkelbach 1967, Wentges 1997.
 """
 
@@ -233,6 +227,11 @@ class WarmPricer:
             self._price_fixed(dual, reports)
         return self.trees.parent
 
+    # `prove` lowers multipliers lambda until no price is negative, and proves it by reductions (tree_simplex.py):
+    #
+    # 1. price at t = 1, and reduce; once reductions are near zero, the sum of lambda less the reductions is the bound;
+    # 2. lower lambda near the reports whose rays have a negative price, and by 1e-8 everywhere;
+    # 3. price these reports again, with all places as the core where their own reductions matter.
     def prove(self, dual: Vector, gap: float, *, widen: bool = True) -> Proof:  # widen: cores may grow for good
         """The best bound of lowered multipliers dual (n,); the relative `gap` decides which reductions matter."""
         options, reports, proof = self.options, self.priced, Proof(dual=dual)
