@@ -1,4 +1,5 @@
 from . import baselines as baselines
+from . import blurs as blurs
 from . import devicemap as devicemap
 from . import errors as errors
 from . import extend as extend

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -51,6 +51,10 @@ class AuditExtra(Protocol):
     @property
     def rule_parameters(self) -> tuple[str, ...]: ...
 
+    def radii(self) -> list[float]:
+        """The radii of discs in m, for a blur; InputError for options that do not apply to one."""
+        ...
+
     def check_picture(self, path: Path, *, overwrite: bool) -> None:
         """Raise InputError if the picture cannot be drawn, before any work."""
         ...
@@ -78,15 +82,36 @@ class AuditExtra(Protocol):
         ...
 
 
+class BlurExtra(Protocol):
+    """Options about blurs that a capability adds to `audit`."""
+
+    @property
+    def is_given(self) -> bool:
+        """True if a blur is audited, not a table."""
+        ...
+
+    def refuse_for_table(self) -> None:
+        """Raise InputError for options that do not apply to a table."""
+        ...
+
+    def audit(
+        self, words: Mapping[str, str], radii: Sequence[float], picture: Path | None, *, overwrite: bool
+    ) -> tuple[dict[str, Any], list[Any], bool]:
+        """The JSON document of a blur, its text, and True if the audit fails."""
+        ...
+
+
 # Options of typer stand in the signature: each is a word of the command. The body is the order of its checks.
 @with_extra_options("audit")
+@with_extra_options("audit blur", into="blur")
 def audit(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help=_TABLE_HELP)],
+    table: Annotated[str | None, typer.Argument(help=_TABLE_HELP)] = None,
     metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
     extra: AuditExtra | None = None,
+    blur: BlurExtra | None = None,
     columns: ColumnsOption = None,
     crs: CrsOption = None,
     overwrite: OverwriteOption = False,
@@ -95,8 +120,22 @@ def audit(
 ) -> None:
     """Example: `mechdesign audit android-coarse`.
 
-    Compute the effective epsilon of a table that another program made. With -o, also repair and certify it.
+    Compute the effective epsilon of a table that another program made. With -o, also repair and certify it. With
+    --function or --command, look for defects of a program that blurs positions.
     """
+    if table is not None and table.startswith("--"):
+        # Without a table Click takes the first parameter for it.
+        context.args, table = [table, *context.args], None
+    if blur is not None and blur.is_given:
+        unused = {"table": table, "metric": metric, "normalise": normalise or None, "columns": columns, "crs": crs}
+        _refuse("does not apply to a blur", unused)
+        level = parameter_values("a blur", ("within", "factor"), context.args)
+        radii = [] if extra is None else extra.radii()
+        _show_blur(blur.audit(level, radii, output, overwrite=overwrite), as_json=as_json)
+        return
+    if table is None:
+        remedy = "pass a table or a rule, --function MODULE:NAME or --command PROGRAM"
+        raise InputError("is required", field="table", value="none", remedy=remedy)
     inputs = InputOptions(columns, crs)
     inputs.refuse_unused_system(*(() if extra is None else extra.files))
     picture = None
@@ -106,9 +145,7 @@ def audit(
     # A word without a suffix that names no file is a rule.
     if not Path(table).suffix and not Path(table).exists():
         parameters = parameter_values("a rule", () if extra is None else extra.rule_parameters, context.args)
-        for name, value in {"metric": metric, "output": output, "normalise": normalise or None}.items():
-            if value is not None:
-                raise InputError("does not apply to a rule", field=name, value=value)
+        _refuse("does not apply to a rule", {"metric": metric, "output": output, "normalise": normalise or None})
         report = None
         if extra is not None:
             report = extra.audit_rule(table, parameters, inputs, picture, overwrite=overwrite)
@@ -116,6 +153,8 @@ def audit(
         return
     if extra is not None:
         extra.check_table()
+    if blur is not None:
+        blur.refuse_for_table()
     from mechdesign.base.atomic_write import check_target
     from mechdesign.output.text_tables import show
 
@@ -171,6 +210,21 @@ def _audit_table(
     document: dict[str, Any] = {**result.as_dict(), "repaired": outcome}
     document["notes"] = [*notes, *document["notes"]]
     return document, list(audit_words(result, outcome, verbose=verbose)), entries, built
+
+
+def _refuse(why: str, options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(why, field=name, value=value)
+
+
+def _show_blur(report: tuple[dict[str, Any], list[Any], bool], *, as_json: bool) -> None:
+    from mechdesign.output.text_tables import show
+
+    document, words, fails = report
+    show(document, words, as_json=as_json)
+    if fails:
+        raise typer.Exit(1)
 
 
 def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as_json: bool) -> None:
