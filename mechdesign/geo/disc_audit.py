@@ -1,11 +1,4 @@
-"""Shares of the posterior in one disc after one report of a rounding rule of devices, or of planar Laplace noise.
-
-The prior is people on a lattice of 125 m. Its cells are also the positions, the centres of discs, and the reports of
-noise. Reports of a rule are the cells of its grid inside the window.
-
-Three things are omitted. Positions beyond 6 deviations from a cell make less than 10^-8 of its reports. Noise is cut at
-25 / epsilon, or at the margin. Discs are centred up to 2.5 / epsilon plus a radius from a report of noise.
-"""
+"""Shares of the posterior in one disc after one report of a rounding rule of devices, or of planar Laplace noise."""
 
 from __future__ import annotations
 
@@ -39,6 +32,10 @@ _RARE = 1e-6  # of the chance of the likeliest report: rarer ones are not counte
 _FAR, _NEAR = 25.0, 2.5  # nats: where noise is cut, and how far from a report of noise discs are centred
 
 
+# The prior is people on a lattice of 125 m. Its cells are also the positions, the centres of discs, and the reports of
+# noise. Reports of a rule are the cells of its grid inside the window.
+# Three things are omitted. Positions beyond 6 deviations from a cell make less than 10^-8 of its reports. Noise is cut
+# at 25 / epsilon, or at the margin. Discs are centred up to 2.5 / epsilon plus a radius from a report of noise.
 @validate_call
 def audit_rule_discs(
     name: str,

@@ -1,9 +1,4 @@
-"""Accuracy of a report: the radius around it that holds the true position with 95 % of the posterior probability.
-
-The posterior of report y is proportional to prior(u) P(y|u); a position is uniform in its cell, and each cell is halved
-along each axis. Let r be the least radius about y such that the centres of the parts within r hold the share. Points of
-a part lie within half a diagonal of its centre, so radius r + half a diagonal holds at least the share.
-"""
+"""Accuracy of a report: the radius around it that holds the true position with 95 % of the posterior probability."""
 
 from __future__ import annotations
 
@@ -31,6 +26,9 @@ _NOISE = 1e-9  # of a share, by the rounding of sums
 _UP = 1 + 1e-12
 
 
+# The posterior of report y is proportional to prior(u) P(y|u); a position is uniform in its cell, and each cell is
+# halved along each axis. Let r be the least radius about y such that the centres of the parts within r hold the share.
+# Points of a part lie within half a diagonal of its centre, so radius r + half a diagonal holds at least the share.
 def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None, *, from_centres: bool = False) -> Vector | None:
     """The radii (b,) about reports (b,), all by default, that hold the true position with 95 %, rounded up."""
     # None for factored mechanisms, graph nodes, and reports in another unit or with other axes. O(b n log n).

@@ -1,9 +1,4 @@
-"""Maps of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display.
-
-Maps of the level and of the prior come first, each if it varies. Then come the expected loss, or the excess of a
-diagnosis, and rows P(.|u) of a few secrets on one logarithmic colour scale. One axis has lines, streets have dots at
-their nodes, and masked cells are grey. After Koufogiannis & Pappas 2016, Figures 2 and 3.
-"""
+"""Maps of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display."""
 
 from __future__ import annotations
 
@@ -63,6 +58,9 @@ if TYPE_CHECKING:
 SHARE = 0.95  # of the reports that a radius holds
 
 
+# Maps of the level and of the prior come first, each if it varies. Then come the expected loss, or the excess of a
+# diagnosis, and rows P(.|u) of a few secrets on one logarithmic colour scale. One axis has lines, streets have dots at
+# their nodes, and masked cells are grey. After Koufogiannis & Pappas 2016, Figures 2 and 3.
 @validate_call
 def plot_mechanism(
     mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None

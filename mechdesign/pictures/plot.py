@@ -1,9 +1,4 @@
-"""Plot: the picture of a sweep, and pictures as files. maps.py draws a mechanism, panels.py a diagnosis.
-
-The upper panel of a sweep has the loss against the privacy level, and the interval [lower_bound, loss] of the optimum.
-Every baseline is drawn at its effective level, hollow if it breaks its claim; an arrow marks one that continues left of
-the axis. The lower panel has the excess over the lower bound in percent. The top axis converts scales to nats per unit.
-"""
+"""Plot: the picture of a sweep, and pictures as files. maps.py draws a mechanism, panels.py a diagnosis."""
 
 from __future__ import annotations
 
@@ -54,6 +49,10 @@ _FINEST = 1e-6  # relative: gaps are stated as no smaller
 _REACH = 3.0  # the axis goes down to the least scale divided by this: further down lie constant reports
 
 
+# The upper panel of a sweep has the loss against the privacy level, and the interval [lower_bound, loss] of the
+# optimum. Every baseline is drawn at its effective level, hollow if it breaks its claim; an arrow marks one that
+# continues left of the axis. The lower panel has the excess over the lower bound in percent. The top axis converts
+# scales to nats per unit.
 @validate_call
 def plot_sweep(curve: xr.Dataset) -> Figure:
     """Draw a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.

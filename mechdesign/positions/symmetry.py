@@ -1,11 +1,4 @@
-"""Symmetries of a program between positions: one block for all reports that a reflection or rotation exchanges.
-
-A convex program that a group leaves alone has an optimum that it leaves alone: P(g u, g y) = P(u, y). So one
-block x_r stands for the reports of an orbit. It lies in its own cones. The blocks, times the sizes of the orbits,
-satisfy the row sums if their means over the orbits of cells add up to 1.
-
-A group is chosen where a program and its images differ by 1e-7 at most. No bound rests on that (`orbits`).
-"""
+"""Symmetries of a program between positions: one block for all reports that a reflection or rotation exchanges."""
 
 from __future__ import annotations
 
@@ -79,6 +72,10 @@ def edge_orbits(cost: Floats, problem: DesignProblem, edges: Edges) -> tuple[Orb
     return group, Edges(tail=edges.tail, head=edges.head, length=group.raised)
 
 
+# A convex program that a group leaves alone has an optimum that it leaves alone: P(g u, g y) = P(u, y). So one block
+# x_r stands for the reports of an orbit. It lies in its own cones. The blocks, times the sizes of the orbits, satisfy
+# the row sums if their means over the orbits of cells add up to 1.
+# A group is chosen where a program and its images differ by 1e-7 at most. No bound rests on that (`orbits`).
 def orbits(cost: Floats, problem: DesignProblem, limits: Floats, image: Image) -> Orbits:
     """The orbits of the flips and exchanges of axes that leave cost (n, m) and limits alone, to 1e-7. Cost: O(n^2)."""
     # limits are numbers of the constraints, and a larger one is at most as strict. image returns those with the cell

@@ -1,10 +1,4 @@
-r"""Solve the statistical design: alternate exact weights of the rays and a search for rays that improve the mixture.
-
-1. A relaxation bounds every mechanism with the claim (surveys/criterion_bound.py).  2. The weights of the rays are
-found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone; rays of a reduced cost above 0 enter with
-their mirror images, rays without weight leave, and 2. is repeated. A search without success is repeated with four times
-its starts.  4. At the bound, after a failed last search or at the time limit, the table is repaired and certified.
-"""
+r"""Solve the statistical design: alternate exact weights of the rays and a search for rays that improve the mixture."""
 
 from __future__ import annotations
 
@@ -46,6 +40,11 @@ _SAME = 1e-7  # relative difference under which two rays are one
 _BLAS = ThreadpoolController()  # matrices of a few hundred rows: threads cost more than they bring
 
 
+# 1. A relaxation bounds every mechanism with the claim (surveys/criterion_bound.py).  2. The weights of the rays are
+# found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone; rays of a reduced cost above 0 enter with
+# their mirror images, rays without weight leave, and 2. is repeated. A search without success is repeated with four
+# times its starts.  4. At the bound, after a failed last search or at the time limit, the table is repaired and
+# certified.
 def solve_statistical(program: StatisticalDesign, targets: Targets) -> SolveResult:
     """Design and certify; up to 64 secrets with a bound, beyond that by kernels of small clusters without a bound."""
     # The gap is also the relative gain that makes a search successful. A quarter of the time limit is for the bound.

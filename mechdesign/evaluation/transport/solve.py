@@ -1,10 +1,4 @@
-"""Solve transport programs between places by column generation from coarse to fine, and certify the result.
-
-Over a domain the places are grouped (cells in twos per axis) and the coarse program is solved in the same way. Its
-potentials, extended to the fine places, select the first columns. Columns are added until pricing all of them closes
-the gap. On a line the distribution functions give plan and potentials in closed form.
-Memory: the costs (r, c) between places with an excess, 200 MB for 10,000 places.
-"""
+"""Solve transport programs between places by column generation from coarse to fine, and certify the result."""
 
 from __future__ import annotations
 
@@ -27,6 +21,10 @@ _COARSE_GAP = 1e-3  # relative gap to which coarse programs are solved
 _UNGROUPED_ENTRIES = 2500  # entries of the plan up to which places are not grouped
 
 
+# Over a domain the places are grouped (cells in twos per axis) and the coarse program is solved in the same way. Its
+# potentials, extended to the fine places, select the first columns. Columns are added until pricing all of them closes
+# the gap. On a line the distribution functions give plan and potentials in closed form. Memory: the costs (r, c)
+# between places with an excess, 200 MB for 10,000 places.
 def transport(ground: Ground, moved: Excess, *, tolerance: float = 1e-9) -> tuple[Certified, str]:
     """The certified minimum cost of moving an excess over the ground distance, and the method: "line" or "network"."""
     # Stops at a relative gap of `tolerance`, or when no remaining column would narrow it.
