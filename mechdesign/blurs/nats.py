@@ -68,10 +68,15 @@ class Witness(FrozenRecord):
 
     def contains(self, reports: Floats) -> Booleans:
         """Mark the reports (n, 3) in the event."""
-        figure = features(self.a, self.b, reports)[self.feature]
+        return self.holds(features(self.a, self.b, reports)[self.feature])
+
+    def holds(self, figure: AnyArray) -> Booleans:
+        """Mark the values (n,) of the feature in the event."""
         if self.low is None or self.high is None:
             return np.isin(figure, [complex(*value) if self.feature == "report" else value for value in self.values])
-        return ((figure < self.low) | (figure > self.high)) if self.outside else _between(figure, self.low, self.high)
+        # A report of nothing has no distance, and is in neither.
+        beyond = (figure < self.low) | (figure > self.high)
+        return np.asarray(np.isfinite(figure) & (beyond if self.outside else ~beyond))
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -181,50 +186,47 @@ def off_whole_degrees(steps: Points) -> Vector:
 
 
 def _events(a: Sequence[float], b: Sequence[float], here: Floats, there: Floats) -> Iterator[tuple[float, Witness]]:
-    """Yield the best event of each feature and kind, with (1) on these draws."""
-    draws = len(here)
-    figures = zip(*(features(a, b, reports).items() for reports in (here, there)), strict=True)
-    for (name, ours), (_, theirs) in figures:
+    """Yield the best event of each feature and kind, with (1) on every other one of these draws.
+
+    The others choose its ends and values: a set of values that are rare on both sides would seem to distinguish them.
+    """
+    halves = [features(a, b, reports[k::2]) for k in (0, 1) for reports in (here, there)]
+    for name in halves[0]:
+        ours, theirs, counted, others = (half[name] for half in halves)
+        blank = Witness(a=a, b=b, feature=name)
         if name in ("latitude", "longitude", "report"):
-            yield from _value_sets(Witness(a=a, b=b, feature=name), ours, theirs)
-            continue
-        known = np.concatenate([ours, theirs])
-        known = known[np.isfinite(known)]
-        if not len(known):
-            continue
-        cuts = np.quantile(known, _QUANTILES)
-        intervals = [(-FAR, float(cut), False) for cut in cuts] + [(float(cut), FAR, False) for cut in cuts]
-        finite = theirs[np.isfinite(theirs)]
-        if len(finite):
-            intervals.append((float(finite.min()), float(finite.max()), True))
-        counts = np.array([[_hits(ours, *each), _hits(theirs, *each)] for each in intervals])
-        nats = bound(counts[:, 0], counts[:, 1], draws)
-        k = int(np.argmax(nats))
-        low, high, outside = intervals[k]
-        yield float(nats[k]), Witness(a=a, b=b, feature=name, low=low, high=high, outside=outside)
+            events = list(_value_sets(blank, ours, theirs))
+        else:
+            events = list(_intervals(blank, ours[np.isfinite(ours)], theirs[np.isfinite(theirs)]))
+        if events:
+            hits = np.array([[event.holds(figure).sum() for figure in (counted, others)] for event in events])
+            nats = bound(hits[:, 0], hits[:, 1], len(counted))
+            k = int(np.argmax(nats))
+            yield float(nats[k]), events[k]
 
 
-def _hits(figure: Vector, low: float, high: float, outside: bool) -> int:
-    inside = _between(figure, low, high)
-    return int((np.isfinite(figure) & ~inside).sum() if outside else inside.sum())
+def _intervals(blank: Witness, ours: Vector, theirs: Vector) -> Iterator[Witness]:
+    """Yield half-lines that end between quantiles, and the outside of all values from b."""
+    known = asdict(blank)
+    if len(ours) or len(theirs):
+        for cut in np.quantile(np.concatenate([ours, theirs]), _QUANTILES).tolist():
+            yield Witness(**{**known, "low": -FAR, "high": cut})
+            yield Witness(**{**known, "low": cut, "high": FAR})
+    if len(theirs):
+        yield Witness(**{**known, "low": float(theirs.min()), "high": float(theirs.max()), "outside": True})
 
 
-def _between(figure: AnyArray, low: float, high: float) -> Booleans:
-    return np.asarray((figure >= low) & (figure <= high))
-
-
-def _value_sets(blank: Witness, ours: AnyArray, theirs: AnyArray) -> Iterator[tuple[float, Witness]]:
+def _value_sets(blank: Witness, ours: AnyArray, theirs: AnyArray) -> Iterator[Witness]:
     """Yield the sets of values that are likelier here by a factor, for values that repeat."""
     values, place = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
     if len(values) > min(len(ours), _MOST_VALUES):
         return
-    here, there = (np.bincount(part, minlength=len(values)) for part in np.split(place, 2))
+    here, there = (np.bincount(part, minlength=len(values)) for part in np.split(place, [len(ours)]))
     for factor in (1, 2, 4, 1000):
         likelier = here > factor * there
         if likelier.any():
             chosen = [[v.real, v.imag] if blank.feature == "report" else float(v) for v in values[likelier]]
-            nats = bound(here[likelier].sum(), there[likelier].sum(), len(ours))
-            yield float(nats), Witness(**{**asdict(blank), "values": chosen})
+            yield Witness(**{**asdict(blank), "values": chosen})
 
 
 def border_pair(call: Call, a: Vector, b: Vector, within: float, seed: int) -> tuple[Vector, Vector]:
