@@ -112,6 +112,27 @@ def finites(value: object, field: str, axes: int = 1) -> Floats:
     return values
 
 
+def finite_array(axes: int = 1) -> Reader:
+    """The parser of an array of finite numbers in `Metric.described`.
+
+    Parameters
+    ----------
+    axes : int
+        The number of axes of the array.
+
+    Returns
+    -------
+    callable, from the untrusted value and the name of its field to the array
+
+    Examples
+    --------
+    >>> md.extend.finite_array(2)([[0.0, 1.5], [1.5, 0.0]], "distance")
+    array([[0. , 1.5],
+           [1.5, 0. ]])
+    """
+    return lambda value, field: finites(value, field, axes)
+
+
 def to_json(value: Any) -> Any:
     """A field as JSON holds it: arrays as lists, objects as their own descriptions."""
     if hasattr(value, "describe"):

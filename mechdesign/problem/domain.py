@@ -305,7 +305,7 @@ class Domain(FrozenRecord):
     def require_distances(self) -> None:
         """Refuse classes without an order."""
         if not self.has_distances:
-            remedy = "use md.Discrete and md.losses.ZeroOne, a matrix, or Domain.classes(..., ordered=True)"
+            remedy = "use md.Discrete and md.losses.ZeroOne, md.Matrix, or Domain.classes(..., ordered=True)"
             raise UnsuitableError(
                 "classes without an order have no distances",
                 field="domain",
