@@ -2,9 +2,9 @@
 A metric of your own as a matrix
 ================================
 
-`md.Matrix` takes the distances of named classes from a matrix: here the answers to a question, where "often" is nearer to
-"sometimes" than to "never". The matrix is checked pair by pair. One report changes the odds of two answers by a factor of
-at most e to the epsilon times their distance.
+`md.Matrix` takes the distances of named classes from a matrix. Here "often" is nearer to "sometimes" than to "never".
+The matrix is checked pair by pair. One report changes the odds of two answers by a factor of at most e to the epsilon times
+their distance.
 """
 
 import pandas as pd
@@ -22,5 +22,5 @@ print(md.verify(mechanism))
 # %%
 # Rows and columns have the names of the answers.
 
-print(md.probabilities(mechanism).sel(secret="often").to_series().round(3))
+print(md.probabilities(mechanism).sel({"secret": "often"}).to_series().round(3))
 md.plot.mechanism(mechanism)

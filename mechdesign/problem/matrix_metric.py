@@ -72,7 +72,7 @@ class Matrix(Metric):
         if self.unit != NATS:
             object.__setattr__(self, "unit", canonical_unit(self.unit))
         matrix = as_numbers(self.distance, "distance")
-        object.__setattr__(self, "distance", _checked(matrix, close=self.close))
+        object.__setattr__(self, "distance", _check_matrix(matrix, close=self.close))
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any], *, scale: float, stored_edges: Edges | None) -> Self:
@@ -117,7 +117,7 @@ class Matrix(Metric):
         return self.epsilon * self.scale, f"nats per {unit_word(self.unit)}"
 
 
-def _checked(matrix: Array, *, close: bool) -> Array:
+def _check_matrix(matrix: Array, *, close: bool) -> Array:
     """The matrix, or its shortest paths, if it is a metric; else an InputError that names entries."""
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or len(matrix) < 2:
         raise InputError("must be a square matrix, a row for each place", field="distance", value=matrix.shape)

@@ -45,7 +45,7 @@ def test_rows_of_a_frame_are_matched_by_label():
         problem(md.Matrix(frame.rename(index={"both": "maybe"}, columns={"both": "maybe"})))
 
 
-def changed(*entries: tuple[int, int, float], symmetric: bool = True) -> np.ndarray:
+def with_entries(*entries: tuple[int, int, float], symmetric: bool = True) -> np.ndarray:
     matrix = AWAY.copy()
     for u, v, value in entries:
         matrix[u, v] = value
@@ -57,13 +57,13 @@ def changed(*entries: tuple[int, int, float], symmetric: bool = True) -> np.ndar
 @pytest.mark.parametrize(
     ("matrix", "message"),
     [
-        (changed((0, 1, 1.1), symmetric=False), r"symmetric \(got 1.1 at \[0, 1\] and 1 at \[1, 0\]"),
-        (changed((0, 3, 2.5)), "triangle inequality .got 2.5 from 0 to 3, 2.4 by way of [12]"),
-        (changed((1, 1, 0.5)), "0 on the diagonal"),
-        (changed((0, 1, 0.0)), "distance 0"),
-        (changed((0, 1, np.inf)), "finite"),
-        (changed((0, 1, np.nan)), "must be numbers"),
-        (changed((0, 1, -1.0)), "not be negative"),
+        (with_entries((0, 1, 1.1), symmetric=False), r"symmetric \(got 1.1 at \[0, 1\] and 1 at \[1, 0\]"),
+        (with_entries((0, 3, 2.5)), "triangle inequality .got 2.5 from 0 to 3, 2.4 by way of [12]"),
+        (with_entries((1, 1, 0.5)), "0 on the diagonal"),
+        (with_entries((0, 1, 0.0)), "distance 0"),
+        (with_entries((0, 1, np.inf)), "finite"),
+        (with_entries((0, 1, np.nan)), "must be numbers"),
+        (with_entries((0, 1, -1.0)), "not be negative"),
         (AWAY[:3], "square"),
         (np.zeros((1, 1)), "square"),
     ],
@@ -80,9 +80,9 @@ def test_a_matrix_of_another_size_is_refused():
 
 def test_closing_takes_shortest_paths():
     """By hand: 0 to 3 is 2.5, and 2.4 by way of 1 or of 2; without an edge 0 to 1 it is 1.5 + 1.2."""
-    closed = md.Matrix(changed((0, 3, 2.5)), close=True)
+    closed = md.Matrix(with_entries((0, 3, 2.5)), close=True)
     assert np.asarray(closed.distance)[0, 3] == pytest.approx(2.4)
-    assert np.asarray(md.Matrix(changed((0, 1, np.inf)), close=True).distance)[0, 1] == pytest.approx(2.7)
+    assert np.asarray(md.Matrix(with_entries((0, 1, np.inf)), close=True).distance)[0, 1] == pytest.approx(2.7)
     apart = np.full((3, 3), np.inf)
     np.fill_diagonal(apart, 0.0)
     with pytest.raises(InputError, match="no path"):
