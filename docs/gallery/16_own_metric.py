@@ -3,8 +3,8 @@ A metric of your own as a matrix
 ================================
 
 `md.Matrix` takes the distances of named classes from a matrix. Here "often" is nearer to "sometimes" than to "never".
-The matrix is checked pair by pair. One report changes the odds of two answers by a factor of at most e to the epsilon times
-their distance.
+The matrix is checked pair by pair. One report changes the odds of two answers by a factor of at most e to the epsilon
+times their distance.
 """
 
 import pandas as pd
