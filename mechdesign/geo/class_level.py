@@ -19,10 +19,8 @@ from mechdesign.output.text_tables import Block
 
 
 def class_level_document(*, classes: int, epsilon: float, reports: int = 1) -> dict[str, Any]:
-    """Explain an epsilon in nats between any two classes.
-
-    correct, wrong: the two probabilities of (1); people: how many times the people a share of 1 / classes needs.
-    """
+    """Explain an epsilon in nats between any two classes."""
+    # correct, wrong: the two probabilities of (1); people: how many times the people a share of 1 / classes needs.
     count = check_whole(classes, "classes", minimum=2)
     nats, total = check_epsilon(epsilon), check_whole(reports, "reports")
     other = math.exp(-nats)

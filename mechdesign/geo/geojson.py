@@ -1,9 +1,4 @@
-"""Polygons and lines of GeoJSON files, converted to degrees of WGS 84.
-
-A position is a longitude from -360 to 360, then a latitude (RFC 7946); heights are dropped. pyproj converts other
-systems. The system is that of a `crs` member (GeoJSON of 2008), or `crs` for a file whose numbers are not degrees.
-TopoJSON, Esri JSON, duplicate names in an object and numbers that are not finite are refused.
-"""
+"""Polygons and lines of GeoJSON files, converted to degrees of WGS 84."""
 
 from __future__ import annotations
 
@@ -46,6 +41,9 @@ class Feature:
     id: Any = None
 
 
+# A position is a longitude from -360 to 360, then a latitude (RFC 7946); heights are dropped. pyproj converts other
+# systems. The system is that of a `crs` member (GeoJSON of 2008), or `crs` for a file whose numbers are not degrees.
+# TopoJSON, Esri JSON, duplicate names in an object and numbers that are not finite are refused.
 @validate_call
 def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silent) -> Area:
     """Read the union of all polygons of a GeoJSON file. Heights, points and lines are ignored.

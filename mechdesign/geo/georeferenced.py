@@ -1,10 +1,4 @@
-"""Rasters on Earth: values of a file at the places of a domain that has a plane.
-
-A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise PROJ projects the
-centres of the cells, and the bilinear function of the file is evaluated there. Values beyond 1e150 are NODATA. A cell
-of the domain without a value at its centre is refused. Elsewhere a pixel without a value takes that of the nearest with
-one, but no people.
-"""
+"""Rasters on Earth: values of a file at the places of a domain that has a plane."""
 
 from __future__ import annotations
 
@@ -52,6 +46,10 @@ _COUNTED = re.compile(r"\b(people|persons?|inhabitants|counts?|number|residents|
 _DENSITIES = re.compile(r"dens(ity|ities|it|idad|ité|ität)|_pd_|per_?(sq_?)?k?m2?\b", re.I)
 
 
+# A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise PROJ projects the
+# centres of the cells, and the bilinear function of the file is evaluated there. Values beyond 1e150 are NODATA. A cell
+# of the domain without a value at its centre is refused. Elsewhere a pixel without a value takes that of the nearest
+# with one, but no people.
 @validate_call
 def raster_on(
     domain: Domain,

@@ -1,9 +1,4 @@
-"""The NetCDF-4 subset that mechanism files use, written and read with a guard against hostile files.
-
-Files have arrays of integers or doubles, shuffled and deflated, without fill values. Attributes are one number or one
-text of fixed length. A longer text is an array of its bytes, `text_of_KEY`. Texts of variable length, whose heaps have
-lengths of up to 4 GB, come from xarray alone, as names of axes, and are not read.
-"""
+"""The NetCDF-4 subset that mechanism files use, written and read with a guard against hostile files."""
 
 from __future__ import annotations
 
@@ -129,6 +124,9 @@ def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
     return values
 
 
+# Files have arrays of integers or doubles, shuffled and deflated, without fill values. Attributes are one number or one
+# text of fixed length. A longer text is an array of its bytes, `text_of_KEY`. Texts of variable length, whose heaps
+# have lengths of up to 4 GB, come from xarray alone, as names of axes, and are not read.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Array:
     """An array in its file: chunks (`pieces`) of shape `chunk` take `taken` bytes; size, piece: inflated bytes."""

@@ -273,10 +273,8 @@ def stored_points(mechanism: xr.Dataset, dim: str) -> Points:
 
 
 def coordinates(dim: str, domain: Domain) -> dict[str, Any]:
-    """The coordinates of a Dataset for the places of `domain`: dim_x, dim_y, dim_z over `dim`, with units.
-
-    Classes also have their labels, as the index of `dim`.
-    """
+    """The coordinates of a Dataset for the places of `domain`: dim_x, dim_y, dim_z over `dim`, with units."""
+    # Classes also have their labels, as the index of `dim`.
     placed: dict[str, Any] = {
         f"{dim}_{axis}": (dim, values.copy(), {"units": domain.unit})
         for axis, values in zip(AXES, domain.points.T, strict=False)

@@ -37,10 +37,8 @@ def read_mechanisms(
     columns: Columns = None,
     on_note: Callable[[str], None] | None = None,
 ) -> dict[str, ArrayLike | xr.Dataset]:
-    """Mechanisms from files, each under the name of its file: .nc, or a table as `read_table` takes it.
-
-    problem: its classes give the order of labelled tables.
-    """
+    """Mechanisms from files, each under the name of its file: .nc, or a table as `read_table` takes it."""
+    # problem: its classes give the order of labelled tables.
     labels = {} if problem is None else {"secrets": problem.domain.labels, "reports": problem.reports.labels}
     mechanisms: dict[str, ArrayLike | xr.Dataset] = {}
     for path in paths:

@@ -106,10 +106,8 @@ def label_numbers(words: Sequence[Any], known: Sequence[str], field: str, side: 
 
 
 def in_class_order(values: ArrayLike, field: str, *domains: Domain) -> ArrayLike:
-    """Labelled values over classes, in the order of the classes; other values unchanged.
-
-    domains: those of the axes, secrets and reports, or secrets alone.
-    """
+    """Labelled values over classes, in the order of the classes; other values unchanged."""
+    # domains: those of the axes, secrets and reports, or secrets alone.
     if all(domain.labels is None for domain in domains):
         return values
     labelled: Any = values

@@ -1,8 +1,4 @@
-r"""Mechanisms of the literature on estimating distributions, for comparison with designs for statistics.
-
-Most are eps-locally private: eps in nats, by default the shortest edge of the metric. The subset exponential mechanism
-is d-private for the metric. Reports have no place: the loss of a report is that of its Bayes estimate.
-"""
+r"""Mechanisms of the literature on estimating distributions, for comparison with designs for statistics."""
 
 from __future__ import annotations
 
@@ -30,6 +26,8 @@ _SMALL = 1e-3  # nats; below this the closed form of the width loses digits, and
 SAME_DISTANCE = 1e-9  # relative; distances nearer than this are one
 
 
+# Most are eps-locally private: eps in nats, by default the shortest edge of the metric. The subset exponential
+# mechanism is d-private for the metric. Reports have no place: the loss of a report is that of its Bayes estimate.
 def subset_selection(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
     """Subset selection: a random subset of k secrets, with odds e^eps for those that contain the true one."""
     #     P(S|u) = e^eps / C  where u is in S, 1 / C elsewhere,    C = C(n-1, k-1) e^eps + C(n-1, k)

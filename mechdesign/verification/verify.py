@@ -1,10 +1,4 @@
-"""Prove or refuse the claim of a stored mechanism from its integers alone.
-
-Edges and lengths are rebuilt from the metric and the geometry. The claim, the loss, the effective epsilon and the lower
-bound are recomputed and compared with the file. The edges of a graph come from the file ("edge list only"), and lengths
-along its streets are rebuilt ("streets"). An objective other than the expected loss is stated again from the program's
-parameters, and its limits and bound are checked.
-"""
+"""Prove or refuse the claim of a stored mechanism from its integers alone."""
 
 from __future__ import annotations
 
@@ -231,6 +225,10 @@ class FileKind:
     sampler: Callable[..., Any] | None = None
 
 
+# Edges and lengths are rebuilt from the metric and the geometry. The claim, the loss, the effective epsilon and the
+# lower bound are recomputed and compared with the file. The edges of a graph come from the file ("edge list only"), and
+# lengths along its streets are rebuilt ("streets"). An objective other than the expected loss is stated again from the
+# program's parameters, and its limits and bound are checked.
 @validate_call
 def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
     """Rebuild and recompute all figures of a mechanism; faults are returned as reasons, with certified False.

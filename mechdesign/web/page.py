@@ -1,9 +1,4 @@
-"""page: a mechanism, a map, a sweep or an estimate as one HTML file that needs no other file and no network.
-
-The page of a mechanism or a map has its exact integers (contents.py), the program that proves and shows them
-(web/browser), and a policy that loads nothing. The sentences and figures are also plain HTML, for readers without
-scripts. Pages of sweeps and estimates have no scripts.
-"""
+"""page: a mechanism, a map, a sweep or an estimate as one HTML file that needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -62,6 +57,9 @@ def check_page_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
+# The page of a mechanism or a map has its exact integers (contents.py), the program that proves and shows them
+# (web/browser), and a policy that loads nothing. The sentences and figures are also plain HTML, for readers without
+# scripts. Pages of sweeps and estimates have no scripts.
 def save_page(
     result: Any,
     path: str | Path,
