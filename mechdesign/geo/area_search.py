@@ -142,7 +142,7 @@ class AreaSearch:
             time_limit=self.remaining,
             method=method,
             on_progress=self.on_progress,
-            bound=bool(self.bound),
+            bound=self.bound,
         )
         return mechanism, method
 

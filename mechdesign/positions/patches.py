@@ -88,6 +88,8 @@ class Patches:
             reasons.append("position_rule: not the rule of this version")
         if attrs["position_claim"] != self.sentence(metric, domain):
             reasons.append("position_claim: differs from the sentence that metric, levels and grid give")
+        if "any_lower_bound" in attrs and attrs["program"] != "positions":
+            reasons.append("any_lower_bound: only the program between positions has one")
         return reasons
 
     # | variable or attribute | dims | meaning |

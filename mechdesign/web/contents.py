@@ -41,6 +41,7 @@ from mechdesign.mechanism.schema import stored_points, without_labels
 from mechdesign.output.captions import mechanism_words, readable_unit
 from mechdesign.output.compare import AT_CLAIM
 from mechdesign.output.sentences import (
+    any_gap,
     bound_sentence,
     error_sentence,
     has_other_objective,
@@ -93,9 +94,9 @@ def headline(stored: MechanismFile, checked: Verification) -> str:
     value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
     if checked.lower_bound_checked:
         gap = relative_gap(value, float(attrs["lower_bound"]), 0.0) if value > 0 else 0.0
-        # sentence.js states no bound of another objective, and both headlines must agree.
-        if not has_other_objective(stored):
-            parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
+    # sentence.js states no bound of another objective, and both headlines must agree.
+    if (checked.lower_bound_checked or any_gap(stored) is not None) and not has_other_objective(stored):
+        parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
     return join_sentences([stopped_sentence(stored, attrs.get("stopped"), gap), *parts])
 
 

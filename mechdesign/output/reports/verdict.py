@@ -13,6 +13,7 @@ from mechdesign.evaluation.loss import position_loss
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.captions import readable_unit
 from mechdesign.output.sentences import (
+    any_gap,
     bound_sentence,
     error_sentence,
     join_sentences,
@@ -48,7 +49,9 @@ def verification_words(
             at_position = position_loss(stored.mechanism)
             parts += [limit_sentences(stored) or ""]
             parts.append(error_sentence(stored, at_position=at_position))
-            if result.lower_bound_checked and (best := bound_sentence(stored, at_position=at_position)) is not None:
+            # The bound over every mechanism was checked too, or the file is not certified.
+            is_bounded = result.lower_bound_checked or any_gap(stored) is not None
+            if is_bounded and (best := bound_sentence(stored, at_position=at_position)) is not None:
                 parts.append(best)
         sums = "no row sum exceeds its bound" if result.edge_source == OF_A_MAP else "every row sum is exact"
         checks = f"Checked in integers: every inequality of the claim holds, and {sums}."

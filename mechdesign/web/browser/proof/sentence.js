@@ -144,10 +144,22 @@ function boundOf(page) {
   return { objective, bound, gap: objective > 0 ? Math.max(0, (objective - bound) / objective) : 0 };
 }
 
+/** The gap to the bound over every mechanism between positions, which `verify` checked; null without one. */
+function anyGapOf(page, objective) {
+  const bound = attribute(page, "any_lower_bound");
+  if (attribute(page, "program") !== "positions" || !(bound > 0) || !(objective > 0)) return null;
+  return Math.max(0, (objective - bound) / objective);
+}
+
 /** The lower bound next to the loss that it bounds; "" without one that was checked, or if the gap is large. */
 function boundWords(page, { value, format }) {
   const [{ objective, bound, gap }, at] = [boundOf(page), page.contents.position_loss];
   const [loss, program, placed] = [attribute(page, "loss"), attribute(page, "program"), positionClaimOf(page) !== null];
+  const overAll = anyGapOf(page, objective);
+  if (placed && overAll !== null && overAll <= QUOTED_GAP) {
+    const least = format(attribute(page, "any_lower_bound"), false);
+    return `No mechanism at all with this claim and these reports does better than ${least} (gap ${percent(overAll, true)}).`;
+  }
   if (!(bound > 0) || (placed && program !== "positions") || (!placed && objectiveOf(page) !== EXPECTED_LOSS)) return "";
   if (objective > 0 && gap > QUOTED_GAP) return "";
   const rivals = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
