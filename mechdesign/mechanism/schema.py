@@ -183,6 +183,8 @@ TABLE_SCHEMA = Schema(
         "dual": VariableSpec(dtype="float64", dims=("secret",), optional=True),
         # Multipliers of the side rows, if the program has some.
         "multiplier": VariableSpec(dtype="float64", dims=("side_row",), optional=True),
+        # (parent - place) mod 2^16 in the tree of every report, which prove the lower bound from the multipliers.
+        "tree": VariableSpec(dtype="uint16", dims=("report", "secret"), optional=True),
         # The loss, if it is a table.
         "loss_table": VariableSpec(dtype="float64", dims=("secret", "report"), optional=True),
         # Lengths before scaling, for a graph claimed at another scale than 1.

@@ -64,6 +64,7 @@ class Content:
     rows: range
     figures: Mapping[str, float] = field(default_factory=dict)
     plane: Plane | None = None
+    with_bound: bool = False  # trees prove the lower bound, and go into the file with all that they need
 
     @cached_property
     def secrets(self) -> list[list[float]]:
@@ -112,6 +113,15 @@ class Content:
             return []
         levels = [[level.hex() for level in levels] for levels in positions.corner_level.tolist()]
         return [[*rows, *corners] for rows, corners in zip(positions.around.tolist(), levels, strict=True)]
+
+    @property
+    def bound(self) -> dict[str, list[Any]]:
+        """Prior and multipliers as exact hexadecimal floats, and the steps of the tree of each report in a string."""
+        if not self.with_bound:
+            return {}
+        mechanism = self.stored.mechanism
+        vectors = {name: [x.hex() for x in mechanism[name].values.tolist()] for name in ("prior", "dual")}
+        return {**vectors, "tree": [" ".join(map(str, row)) for row in mechanism["tree"].values.tolist()]}
 
     @property
     def comments(self) -> dict[str, Any]:
@@ -226,6 +236,7 @@ def _write_object(content: Content, path: Path, more: Mapping[str, Any], lists: 
         for name, lines in {
             "edge": map(as_json, content.edges),
             **({"patch": map(as_json, content.patches)} if content.patches else {}),
+            **{name: map(as_json, entries) for name, entries in content.bound.items()},
             **lists,
         }.items():
             stream.write(f"{as_json(name)}: [")

@@ -122,7 +122,8 @@ def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = No
         raise SolverError(message, field="time_limit", value=targets.time_limit)
     if incumbent.bound is None:
         incumbent.record_bound(first_bound(task))
-    return coupled_design(incumbent, program.objective_of, Stop.GAP if incumbent.is_close else stopped)
+    design = coupled_design(incumbent, program.objective_of, Stop.GAP if incumbent.is_close else stopped)
+    return design if stopped is Stop.INTERRUPT else replace(design, tree=incumbent.tree_steps(task.pricer))
 
 
 def coupled_design(incumbent: Incumbent, objective_of: str, stopped: Stop) -> SolveResult:

@@ -24,6 +24,8 @@ from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows, objective
 from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, best_bound
+from mechdesign.solvers.cone.pricing_trees import Steps, tree_steps
+from mechdesign.solvers.cone.warm_pricing import WarmPricer
 from mechdesign.solvers.lp.full import WholeProgram, assemble_whole
 from mechdesign.solvers.lp.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.result import Report, Stop, silent
@@ -111,6 +113,7 @@ class Incumbent:
     objective: float = math.inf
     closed_form: str | None = None  # the name of the best table, where it is a closed form
     bound: CoupledBound | None = None
+    warm: WarmPricer | None = None  # the trees of the last route that keeps some
     round: int = 0  # of the current route
 
     @property
@@ -142,6 +145,12 @@ class Incumbent:
         if is_better:
             self.bound = bound
         return is_better
+
+    def tree_steps(self, pricer: ConePricer) -> Steps | None:
+        """Trees (m, n) that prove the bound, for the file; None if they are too large or take too long."""
+        if self.bound is None or self.bound.value <= 0:
+            return None
+        return tree_steps(pricer, self.bound.folded, self.bound.dual, self.warm)
 
     def report_state(self, method: str, variables: int, constraints: int, iteration: int | None = None) -> None:
         """Report progress within a round or, without an iteration, at its end."""

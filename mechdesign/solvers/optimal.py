@@ -91,11 +91,13 @@ def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop,
             incumbent.record_bound(plain_bound(task, *anchor_multipliers(task.pricer, task.cost)))
     assert incumbent.mass is not None
     assert incumbent.bound is not None
+    task.pricer.deadline = ends
     return SolveResult(
         mass=incumbent.mass,
         loss=incumbent.objective,
         dual=incumbent.bound.dual,
         lower_bound=incumbent.lower_bound,
+        tree=None if stopped is Stop.INTERRUPT else incumbent.tree_steps(task.pricer),
         stopped=stopped,
         parameters=incumbent.parameters,
         cut=np.zeros(task.pricer.distance.shape, np.bool_) if blocks.cut is None else blocks.cut,

@@ -156,6 +156,7 @@ def _mechanism(program: Program, spec: ProgramSpec, gap: float, result: SolveRes
         lower_bound=result.lower_bound if math.isfinite(result.lower_bound) else None,
         stopped=str(result.stopped) or None,
         multipliers=result.multipliers,
+        tree=result.tree,
         row_variables=result.row_variables,
         attributes={name: value for name, value in named.items() if value is not None} | dict(result.figures),
         positions=result.positions,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.validation import validate_call
@@ -22,15 +23,17 @@ from mechdesign.mechanism.claim import check_claim, proof_error
 from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.mechanism_file import MechanismFile, verification_errors
 from mechdesign.mechanism.storage import file_sha256, load
+from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import check_loss
 from mechdesign.problem.priors import check_prior
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import Coupled, SideRows, objective, stack_rows
-from mechdesign.solvers.cone.pricing import ConePricer, coupled_bound, project_dual
+from mechdesign.solvers.cone.pricing import ConePricer, coupled_bound, limit_terms, project_dual, sum_down
 from mechdesign.solvers.cone.warm_pricing import proved_bound
 from mechdesign.solvers.limits import limit_solver
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import SOLVERS, rebuilt_program
+from mechdesign.verification.tree_bound import tree_bound
 
 OF_A_MAP = "levels of the map"  # the origin of a device map's edges
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
@@ -87,8 +90,12 @@ def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) ->
         return False
     # Multipliers are untrusted: projected onto the dual cone, any numbers give a valid bound, at worst a poor one.
     admissible = project_dual(multipliers, rows.epigraph_coefficient)
-    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     folded = rows.lagrangian_cost_down(program.base_cost(), admissible)
+    by_trees = tree_bound(mechanism, problem.edges, folded)
+    terms = limit_terms(rows.limit, admissible)
+    if by_trees is not None and _agrees(mechanism, sum_down(np.r_[by_trees, terms])):
+        return True
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     return _agrees(mechanism, coupled_bound(pricer, folded, rows.limit, dual, admissible))
 
 
@@ -356,17 +363,25 @@ def _check_bound(file: MechanismFile) -> bool | None:
     if "dual" not in mechanism or not np.isfinite(mechanism["dual"].values).all():
         return False
     loss = loss_matrix(mechanism)
+    cost = mechanism["prior"].values[:, None] * loss
+    if trees_prove_bound(mechanism, edges, cost):
+        return True
     # Any anchors give a valid bound, so trying two choices is safe. Which ones the design used is not stored.
     choices = [np.argmin(loss, axis=0)]
     if file.same_places:
         choices.insert(0, np.arange(domain.size))
     direct = file.metric.direct_distances(domain)
-    cost = mechanism["prior"].values[:, None] * loss
     for anchors in choices:
         pricer = ConePricer(edges, domain.size, anchors, direct)
         if _agrees(mechanism, proved_bound(pricer, cost, mechanism["dual"].values)):
             return True
     return False
+
+
+def trees_prove_bound(mechanism: xr.Dataset, edges: Edges, cost: Matrix) -> bool:
+    """True if the trees of a file prove its lower bound for the cost (n, m), without pricing."""
+    bound = tree_bound(mechanism, edges, cost)
+    return bound is not None and _agrees(mechanism, bound)
 
 
 # Datasets by the beginning of their schema, other kinds by name.

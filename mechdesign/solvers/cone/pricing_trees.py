@@ -29,11 +29,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.arrays import Matrix, Vector
-from mechdesign.base.threads import in_blocks
+from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.solvers.cone.pricing import ConePricer
 from mechdesign.solvers.cone.warm_pricing import WarmPricer
 
+MOST_PLACES = 2_500  # whose trees a file has: by far most take less than a second to find and 1 % of the file
+_MOST_PAIRED = 1_000  # the same of pricing by all pairs, whose time grows with the cube: 4 s here
 _BLOCK = 16  # reports at a time
+
+
+Steps = NDArray[np.uint16]
 
 
 class Trees(NamedTuple):
@@ -43,9 +48,12 @@ class Trees(NamedTuple):
     order: NDArray[np.int32]  # (m, n): the places, every child before its parent
 
 
-def pricing_trees(pricer: ConePricer, cost: Matrix, dual: Vector) -> Trees:
-    """Trees that prove the lower bound of multipliers dual (n,) for the cost (n, m); raises OutOfTime."""
-    warm = WarmPricer(pricer, cost)
+def pricing_trees(pricer: ConePricer, cost: Matrix, dual: Vector, warm: WarmPricer | None = None) -> Trees:
+    """Trees that prove the lower bound of multipliers dual (n,) for the cost (n, m); raises OutOfTime.
+
+    warm: prices the same cost already.
+    """
+    warm = warm or WarmPricer(pricer, cost)
     parent, anchors = warm.final_trees(dual), warm.trees.anchor
     order = np.empty_like(parent)
     if pricer.is_complete:
@@ -61,6 +69,18 @@ def pricing_trees(pricer: ConePricer, cost: Matrix, dual: Vector) -> Trees:
         in_blocks(use_edges, len(parent), _BLOCK)
     _children_first(parent, order)
     return Trees(parent, order)
+
+
+def tree_steps(pricer: ConePricer, cost: Matrix, dual: Vector, warm: WarmPricer | None = None) -> Steps | None:
+    """The trees as parent - place modulo 2^16 (m, n); None for more places than files have trees of, or out of time."""
+    size = len(dual)
+    if size > (MOST_PLACES if warm is not None or not pricer.is_complete else _MOST_PAIRED):
+        return None
+    try:
+        parent = pricing_trees(pricer, cost, dual, warm).parent
+    except OutOfTime:
+        return None
+    return (parent - np.arange(size)).astype(np.uint16)
 
 
 @numba.njit(cache=True, nogil=True)
