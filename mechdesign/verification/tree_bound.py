@@ -96,7 +96,7 @@ def _exp_minus_lower(length: float) -> tuple[int, int]:
 
 @numba.njit(cache=True, nogil=True)
 def _charge(costs, dual, steps, first, near, low, low_bits, high, high_bits, charges):  # type: ignore[no-untyped-def]
-    """Raise charges (n,) to what trees leave below 0; edges have low 2^-low_bits <= e^-d, high 2^-high_bits >= e^d."""
+    """Raise charges (n,) to the deficits of trees; edges have low 2^-low_bits <= e^-d and high 2^-high_bits >= e^d."""
     m, n = costs.shape
     rest, parent, children = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     waiting = np.empty(n, np.int64)

@@ -938,7 +938,7 @@ def position_sentence(table: TableFile) -> str:
 #     T e^-d g(p) where T >= 0,   T e^d g(p) where T < 0.                                                          (5)
 #
 # The file names a parent p of every place v for each report. A place hands (5) to its parent, once its own children
-# have handed over. What is below 0 at the end is charged to lambda there. Sum (5) over reports: rows sum to 1, so that
+# have handed over. A remainder below 0 is charged to lambda there. Sum (5) over reports: rows sum to 1, so that
 #
 #     expected loss >= sum over u of lambda(u) - the largest charge at u of any report.
 #
@@ -990,8 +990,8 @@ def program_of(table: TableFile) -> Program:
     # In units in which the largest cost has 100 bits: those of `exact` may have thousands.
     shift = COST_BITS - max(map(max, exact)).bit_length()
     bits = bits_of_loss(fine.bit_length() - 1) + coarse.bit_length() - 1 + shift
-    costs = [[shifted(cost, shift) for cost in row] for row in exact]
-    return Program(costs, [shifted(x.numerator, bits - x.denominator.bit_length() + 1) for x in dual], bits)
+    costs = [[times_power(cost, shift) for cost in row] for row in exact]
+    return Program(costs, [times_power(x.numerator, bits - x.denominator.bit_length() + 1) for x in dual], bits)
 
 
 def _doubles(listed: list[str]) -> list[Fraction]:
@@ -1000,7 +1000,7 @@ def _doubles(listed: list[str]) -> list[Fraction]:
     return [Fraction(float.fromhex(digits)) for digits in listed]
 
 
-def shifted(number: int, bits: int) -> int:
+def times_power(number: int, bits: int) -> int:
     """The number times 2^bits, rounded down."""
     return number << bits if bits >= 0 else number >> -bits
 
@@ -1021,7 +1021,7 @@ def tree_bound(program: Program, edges: list[Edge], trees: Integers) -> int:
             if p != v and p < n:
                 children[p] += 1
         waiting = [v for v in range(n) if not children[v]]
-        # Children come first, so that their whole sum goes on. A place in a circle is never reached, and keeps its own.
+        # Children come first, so that their whole sum arrives. A place in a circle is never reached, and keeps its own.
         for v in waiting:
             p = parents[v]
             if p == v or p >= n:

@@ -1,4 +1,4 @@
-"""Trees of pricing: they consist of edges of the claim, and prove in rationals what pricing proves in doubles."""
+"""Trees of pricing: they consist of edges of the claim, and prove the bound of pricing in rationals."""
 
 from __future__ import annotations
 

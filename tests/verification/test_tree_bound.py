@@ -62,11 +62,11 @@ def value(bound: tuple[int, int]) -> float:
     return float(max(bound[0], 0) / Fraction(2) ** bound[1])
 
 
-def compiled(*given: np.ndarray) -> float:
+def compiled_bound(*given: np.ndarray) -> float:
     return value(tree_bound._integer_bound(*given))
 
 
-def plain(cost: np.ndarray, dual: np.ndarray, edges: md.extend.Edges, steps: np.ndarray) -> float:
+def plain_bound(cost: np.ndarray, dual: np.ndarray, edges: md.extend.Edges, steps: np.ndarray) -> float:
     """The bound of the stand-alone script, for the costs of the package."""
     bits = 100
     whole = [[int(Fraction(x) * 2**bits // 1) for x in row] for row in [*cost.T.tolist(), dual.tolist()]]
@@ -88,11 +88,11 @@ def rational(cost: np.ndarray, dual: np.ndarray, edges: md.extend.Edges, steps: 
 def test_three_routes_prove_the_bound_of_the_file(name: str) -> None:
     stated, reference = mechanism_of(name).attrs["lower_bound"], rational(*parts(name))
     assert reference >= stated * (1 - REORDERED)
-    assert reference * (1 - REORDERED) <= plain(*parts(name)) <= reference
-    assert reference * (1 - COMPILED) <= compiled(*parts(name)) <= reference
+    assert reference * (1 - REORDERED) <= plain_bound(*parts(name)) <= reference
+    assert reference * (1 - COMPILED) <= compiled_bound(*parts(name)) <= reference
 
 
-def mutated(rng: Generator, dual: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mutate(rng: Generator, dual: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Other parents, for some or all reports, or other multipliers."""
     dual, steps, size = dual.copy(), steps.copy(), len(dual)
     kind = rng.integers(6)
@@ -121,12 +121,12 @@ def test_no_mutant_proves_more_than_the_truth(name: str, trials: int) -> None:
     """Every bound of mutated trees and multipliers is below the loss of a table."""
     cost, dual, edges, steps = parts(name)
     loss, rng, weaker = mechanism_of(name).attrs["expected_loss"], np.random.default_rng(trials), 0
-    full = plain(cost, dual, edges, steps)
+    full = plain_bound(cost, dual, edges, steps)
     for _ in range(trials):
-        other, trees = mutated(rng, dual, steps)
-        exact = plain(cost, other, edges, trees)
+        other, trees = mutate(rng, dual, steps)
+        exact = plain_bound(cost, other, edges, trees)
         # The compiled check hands nothing over where an amount overflows, which can prove more than handing over.
-        assert max(exact, compiled(cost, other, edges, trees)) <= loss
+        assert max(exact, compiled_bound(cost, other, edges, trees)) <= loss
         weaker += exact < full
     # Mutants that change nothing that matters prove the same.
     assert weaker > trials / 3
@@ -195,7 +195,7 @@ def test_no_mutated_export_proves_more_than_the_truth(tmp_path: Path) -> None:
     mechanism, rng = mechanism_of("map"), np.random.default_rng(3)
     table = verify_table.read(md.export(mechanism, tmp_path / "table.json"))
     for _ in range(40):
-        dual, steps = mutated(rng, mechanism["dual"].values, mechanism["tree"].values)
+        dual, steps = mutate(rng, mechanism["dual"].values, mechanism["tree"].values)
         trees = [" ".join(map(str, row)) for row in steps.tolist()]
         header = table.header | {"dual": [x.hex() for x in dual.tolist()], "tree": trees}
         figures = verify_table.proved_figures(table._replace(header=header))

@@ -5,7 +5,7 @@ a spanning tree to its root. A place v with the sum T, its own r(v) and all that
 
     T e^{-d} where T >= 0,  T e^{+d} where T < 0,                                                                   (1)
 
-over an edge of length d. For g in the privacy cone T g(v) is at least the handed amount times g(parent). What remains
+over an edge of length d. For g in the privacy cone T g(v) is at least the handed amount times g(parent). A remainder
 below 0 at the root is charged to lambda there, and the largest charge of any report at each place is enough. So lambda
 and one parent for each report and place prove
 
@@ -14,8 +14,8 @@ and one parent for each report and place prove
 Any parents prove a bound. Those of the optimal trees of pricing (tree_simplex.py) prove the bound that pricing proves.
 
 Edges. Pricing by all pairs hangs places at others that no edge joins to them. Such a pair is replaced by the edges of
-a shortest path. T g is a flow from smaller to larger g along tight edges, so what goes along one path may as well go
-along another. Flow that meets a cycle is shifted round it until one edge of the cycle carries nothing, and that edge
+a shortest path. T g is a flow from smaller to larger g along tight edges, so flow along one path may as well follow
+another. Flow that meets a cycle is shifted round it until one edge of the cycle carries nothing, and that edge
 is left out (Dantzig 1951). The result is a tree of edges that hands the same sum to the root.
 """
 
