@@ -34,8 +34,7 @@ class Extras:
 
     # The claim is `scale` times the problem's metric. Arrays: dual (n,), multipliers of the row sums; multipliers (k,),
     # of the side rows; row_variables by name, the rows of limits that their last ones belong to. tree (m, n) proves the
-    # bound from these multipliers. With `positions` the claim is between positions, at the problem's metric, and `scale`
-    # is that of the rows.
+    # bound. With `positions` the claim is between positions, at the problem's metric, and `scale` is that of the rows.
 
     scale: float = 1.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
