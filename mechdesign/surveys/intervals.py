@@ -83,7 +83,7 @@ def linear_intervals(channel: Channel, counts: Vector, weights: Weights, z: floa
     reports = int(counts.sum())
     measured = means(channel, weights.values, weights.law, counts / reports, reports, z)
     half = z * measured.standard_error + weights.bias
-    reasons = _reasons(measured.effective, weights.identifiable, weights.bias, z)
+    reasons = interval_reasons(measured.effective, weights.identifiable, weights.bias, z)
     if strict and weights.identifiable.any() and all(reasons):
         largest = measured.effective[weights.identifiable].max()
         value = f"{reports} reports, of which at most {largest:.3g} are effective"
@@ -106,7 +106,7 @@ def linear_intervals(channel: Channel, counts: Vector, weights: Weights, z: floa
     )
 
 
-def _reasons(effective: Vector, identifiable: Mask, bias: Vector, z: float) -> list[str | None]:
+def interval_reasons(effective: Vector, identifiable: Mask, bias: Vector, z: float) -> list[str | None]:
     """Per area the reason why it has no interval, or None."""
     needed = fewest_effective(z)
     reasons: list[str | None] = []
