@@ -15,7 +15,6 @@ from mechdesign.base.arrays import Indices, Mask, Vector
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.columns import (
     Columns,
-    degree_columns,
     is_missing,
     matching_columns,
     named_column,

@@ -307,3 +307,20 @@ def test_refused_format_is_a_file_error(tmp_path) -> None:
     (tmp_path / "points.csv").write_text("x,x\n1,2\n")
     with pytest.raises(FileFormatError, match="two columns of one name"):
         sample_file(mechanism(), tmp_path / "points.csv", tmp_path / "r.csv")
+
+
+def test_labels_of_classes_are_places(tmp_path) -> None:
+    classes = md.Domain.classes(["yes", "no", "rather not"])
+    problem = md.DesignProblem(
+        domain=classes, metric=md.Discrete(epsilon=1.0), prior=md.priors.uniform(classes), loss=md.losses.ZeroOne()
+    )
+    md.save(md.baselines.randomized_response(problem), tmp_path / "m.nc")
+    answers = save_frame(tmp_path, pd.DataFrame({"label": ["no", "yes", "2", "no", "maybe"], "who": range(5)}))
+    options = PointOptions(outside="empty", seed=4)
+    sample_file(md.load(tmp_path / "m.nc"), answers, tmp_path / "r.csv", options=options)
+    reports = pd.read_csv(tmp_path / "r.csv")
+    random = np.random.default_rng(4)
+    expected = md.Sampler(md.load(tmp_path / "m.nc")).sample([1, 0, 2, 1], rng=random).values.ravel()
+    assert reports["report"].tolist()[:4] == expected.tolist()
+    assert np.isnan(reports["report"][4])
+    assert list(reports)[0] == "who"
