@@ -323,4 +323,5 @@ def test_labels_of_classes_are_places(tmp_path) -> None:
     expected = md.Sampler(md.load(tmp_path / "m.nc")).sample([1, 0, 2, 1], rng=random).values.ravel()
     assert reports["report"].tolist()[:4] == expected.tolist()
     assert np.isnan(reports["report"][4])
-    assert list(reports)[0] == "who"
+    assert list(reports) == ["who", "report", "report_label", "cost"]
+    assert reports["report_label"][0] == ("yes", "no", "rather not")[expected[0]]

@@ -17,12 +17,13 @@ from mechdesign.mechanism.sampler import Sampler
 from mechdesign.output.point_files.columns import FIELD, PlaceColumns, locate, place_columns
 from mechdesign.output.point_files.formats import point_format
 from mechdesign.output.point_files.parts import Part, ReportedPart
+from mechdesign.problem.classes import label_arrays
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import identifying_digits, round_coordinate
 
 OUTSIDE = ("refuse", "empty")
-ADDED = ("report", *(f"report_{axis}" for axis in (*AXES, "longitude", "latitude")), "accuracy", "cost")
+ADDED = ("report", "report_label", *(f"report_{axis}" for axis in (*AXES, "longitude", "latitude")), "accuracy", "cost")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +116,10 @@ class _Job:
         if self.collection.report_degrees is not None:
             degrees = np.where(has[:, None], self.collection.report_degrees[at], np.nan)
         figures: dict[str, Any] = {}
-        if self.writes_degrees:
+        labels = label_arrays(self.collection.sampler.mechanism.attrs).get("report")
+        if labels is not None:
+            frame["report_label"] = np.where(has, labels[at], "")
+        elif self.writes_degrees:
             assert degrees is not None
             figures |= {"report_longitude": degrees[:, 0], "report_latitude": degrees[:, 1]}
         elif not self.as_layer:
