@@ -100,8 +100,10 @@ class SolveRequest:
         from mechdesign.programs.constrained import Constrained
         from mechdesign.programs.optimal import Optimal
 
-        problem = self.file.build(**self.parameters)
+        problem, stated = self.file.build_stated(**self.parameters)
         self.inputs.refuse_unused_system(*(() if self.extra is None else self.extra.files))
+        if stated is not None:
+            return self._own_program(stated)
         limit = None if self.extra is None else self.extra.limit(problem, self.inputs)
         if self.extra is not None and limit is not None:
             if self.program != Optimal.name or self.explain:
@@ -110,6 +112,17 @@ class SolveRequest:
         if self.explain and self.program != Optimal.name:
             raise InputError("is for the optimal program", field="explain", value=self.program)
         return self._program_class()(problem, **self._program_options())
+
+    def _own_program(self, program: Program) -> Program:
+        """The program that the file returns; refuses options that would state another one."""
+        from mechdesign.errors import InputError
+        from mechdesign.programs.optimal import Optimal
+
+        options = {"program": None if self.program == Optimal.name else self.program} | self._program_options()
+        for name, value in options.items():
+            if value is not None:
+                raise InputError("the problem file returns a program of its own", field=name, value=value)
+        return program
 
     def run(self, program: Program, on_progress: Callable[[Progress], None]) -> xr.Dataset:
         from mechdesign.solvers.choose import FACTORED_SOLVER
