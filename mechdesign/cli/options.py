@@ -15,9 +15,9 @@ def real(name: str, help: str, metavar: str = "NUMBER") -> Any:
     return typer.Option(name, help=help, metavar=metavar, parser=_reader(real_number))
 
 
-def whole(name: str, help: str) -> Any:
+def whole(name: str, help: str, metavar: str = "INTEGER") -> Any:
     """An option that takes an integer."""
-    return typer.Option(name, help=help, metavar="INTEGER", parser=_reader(whole_number))
+    return typer.Option(name, help=help, metavar=metavar, parser=_reader(whole_number))
 
 
 def _reader(read: Callable[[str], float]) -> Callable[[Any], Any]:

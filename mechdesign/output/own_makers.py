@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import xarray as xr
 from numpy.typing import ArrayLike
@@ -58,7 +58,7 @@ def own_mechanisms(
     """Sort and check the user's tables, Datasets, programs and families by name; known: names that are taken."""
     given = dict(mechanisms or {})
     programs = {name: value for name, value in given.items() if isinstance(value, Program)}
-    families: dict[str, Family] = {name: value for name, value in given.items() if _is_family(value)}
+    families = {name: cast(Family, value) for name, value in given.items() if _is_family(value)}
     taken = [*known, *(name + EFFECTIVE for name in families)]
     for name in (*programs, *families):
         check_name(name, taken)

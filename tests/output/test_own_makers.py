@@ -18,7 +18,7 @@ def problem(epsilon: float = 0.9) -> md.DesignProblem:
     )
 
 
-def normalised(stated: md.DesignProblem, epsilon: float) -> np.ndarray:
+def kernel_rows(stated: md.DesignProblem, epsilon: float) -> np.ndarray:
     """Rows of e^{-eps |u - y|}, divided by their sums, which costs privacy near the ends."""
     table = np.exp(-epsilon * stated.domain.euclidean_to(stated.domain))
     return table / table.sum(axis=1, keepdims=True)
@@ -32,15 +32,15 @@ def largest_level(table: np.ndarray) -> float:
 
 
 def test_families_are_compared_at_nominal_and_effective_epsilon():
-    rows = md.compare(problem(), mechanisms={"mine": normalised}).set_index("mechanism")
+    rows = md.compare(problem(), mechanisms={"mine": kernel_rows}).set_index("mechanism")
     nominal, effective = rows.loc["mine"], rows.loc["mine (effective)"]
     assert nominal.claimed_epsilon == 0.9
-    assert nominal.effective_epsilon == pytest.approx(largest_level(normalised(problem(), 0.9)), rel=1e-9)
+    assert nominal.effective_epsilon == pytest.approx(largest_level(kernel_rows(problem(), 0.9)), rel=1e-9)
     assert nominal.effective_epsilon > 1.1
     assert effective.effective_epsilon == pytest.approx(0.9, rel=1e-6)
     assert effective.ratio <= 1
     # The second route: the same parameter from the package's search over a named family.
-    table = normalised(problem(), effective.claimed_epsilon)
+    table = kernel_rows(problem(), effective.claimed_epsilon)
     assert largest_level(table) == pytest.approx(0.9, rel=1e-6)
     assert effective.loss > nominal.loss > rows.loc["optimal", "loss"]
 
@@ -48,7 +48,7 @@ def test_families_are_compared_at_nominal_and_effective_epsilon():
 def test_programs_are_rows_and_lie_on_the_curve():
     stated = problem()
     capped = md.programs.Constrained(stated, constraints=[md.programs.ReportCap(cap=0.3)])
-    mine = {"capped": capped, "worst": md.programs.Minimax(stated), "mine": normalised}
+    mine = {"capped": capped, "worst": md.programs.Minimax(stated), "mine": kernel_rows}
     rows = md.compare(stated, mechanisms=mine).set_index("mechanism")
     assert rows.loc["capped", "loss"] == pytest.approx(md.solve(capped).attrs["expected_loss"])
     assert rows.loc["worst", "loss"] > rows.loc["optimal", "loss"]
@@ -106,7 +106,7 @@ def files(tmp_path):
     return made
 
 
-def test_a_problem_file_may_return_a_program_and_import_its_neighbour(files, run, tmp_path):
+def test_problem_files_return_programs_and_import_neighbours(files, run, tmp_path):
     code, out, err = run("solve", files[0], "-o", tmp_path / "capped.nc", "--json")
     assert code == 0, err
     assert json.loads(out)["program"] == "constrained"
