@@ -58,12 +58,13 @@ Definition settle (r : list Z) (child_to_parent parent_to_child : arc) : flow :=
 (** Both arcs of every edge, by index. *)
 Definition arcs := PositiveMap.t (arc * arc).
 
-Fixpoint arcs_of (q : Z) (i : positive) (es : list edge) : arcs :=
+Fixpoint add_arcs (q : Z) (i : positive) (es : list edge) (m : arcs) : arcs :=
   match es with
-  | [] => PositiveMap.empty _
-  | e :: es' => PositiveMap.add i (arc_of q e true, arc_of q e false) (arcs_of q (Pos.succ i) es')
+  | [] => m
+  | e :: es' => add_arcs q (Pos.succ i) es' (PositiveMap.add i (arc_of q e true, arc_of q e false) m)
   end.
 
+Definition arcs_of (q : Z) (es : list edge) : arcs := add_arcs q 1 es (PositiveMap.empty _).
 (** Settle all steps of a tree; the residual of the end proves the report. *)
 Fixpoint settle_all (n : nat) (m : arcs) (r : list Z) (ss : list step) : option (list Z) :=
   match ss with
@@ -100,7 +101,7 @@ Definition column_holds (m : arcs) (ws l : list Z) (c : column) : bool :=
 (** The whole check: integers in, true or false out. *)
 Definition check_bound (b : certificate) : bool :=
   (0 <=? w) && (0 <? nats_denominator b) && forallb (Z.leb 0) (weights b) &&
-  forallb (column_holds (arcs_of (nats_denominator b) 1 (graph b)) (weights b) (multipliers b))
+  forallb (column_holds (arcs_of (nats_denominator b) (graph b)) (weights b) (multipliers b))
     (columns b).
 
 Open Scope R_scope.
@@ -186,14 +187,21 @@ Lemma length_push : forall r f, length (push r f) = length r.
 Proof. intros. unfold push. rewrite !length_add_at. reflexivity. Qed.
 
 (** Every arc in the map comes from an edge of the claim. *)
-Lemma arcs_of_edges : forall q es i j f b, PositiveMap.find j (arcs_of q i es) = Some (f, b) ->
+Lemma add_arcs_of_edges : forall q es i m j f b, PositiveMap.find j (add_arcs q i es m) = Some (f, b) ->
+  PositiveMap.find j m = Some (f, b) \/ exists e, In e es /\ f = arc_of q e true /\ b = arc_of q e false.
+Proof.
+  induction es as [| e es IH]; simpl; intros i m j f b H; [left; exact H |].
+  destruct (IH _ _ _ _ _ H) as [M | [e' [I E]]]; [| right; exists e'; auto].
+  destruct (Pos.eq_dec j i) as [-> | D].
+  - rewrite PositiveMap.gss in M. injection M as <- <-. right. exists e. auto.
+  - rewrite PositiveMap.gso in M by exact D. left. exact M.
+Qed.
+
+Lemma arcs_of_edges : forall q es j f b, PositiveMap.find j (arcs_of q es) = Some (f, b) ->
   exists e, In e es /\ f = arc_of q e true /\ b = arc_of q e false.
 Proof.
-  induction es as [| e es IH]; simpl; intros i j f b H.
-  - rewrite PositiveMap.gempty in H. discriminate.
-  - destruct (Pos.eq_dec j i) as [-> | D].
-    + rewrite PositiveMap.gss in H. injection H as <- <-. exists e. auto.
-    + rewrite PositiveMap.gso in H by exact D. destruct (IH _ _ _ _ H) as [e' [I E]]. exists e'. auto.
+  intros q es j f b H. destruct (add_arcs_of_edges _ _ _ _ _ _ _ H) as [M | E]; [| exact E].
+  rewrite PositiveMap.gempty in M. discriminate.
 Qed.
 
 (** A mechanism column g is private along the edges, either way. *)
@@ -202,12 +210,12 @@ Definition private_column (q : Z) (es : list edge) (g : nat -> R) : Prop :=
     g (tail e) <= exp (IZR (num e) / IZR q) * g (head e) /\ g (head e) <= exp (IZR (num e) / IZR q) * g (tail e).
 
 Lemma settle_all_below : forall q es g, (0 <= w)%Z -> (0 < q)%Z -> (forall i, 0 <= g i) -> private_column q es g ->
-  forall ss r r', settle_all (length r) (arcs_of q 1 es) r ss = Some r' -> dot r' g <= dot r g.
+  forall ss r r', settle_all (length r) (arcs_of q es) r ss = Some r' -> dot r' g <= dot r g.
 Proof.
   intros q es g W Q G P. induction ss as [| s ss IH]; intros r r' H; simpl in H.
   - injection H as <-. lra.
-  - destruct (PositiveMap.find (edge_index s) (arcs_of q 1 es)) as [[f b] |] eqn:M; [| discriminate].
-    destruct (arcs_of_edges _ _ _ _ _ _ M) as [e [I [-> ->]]]. destruct (P e I) as [P1 P2].
+  - destruct (PositiveMap.find (edge_index s) (arcs_of q es)) as [[f b] |] eqn:M; [| discriminate].
+    destruct (arcs_of_edges _ _ _ _ _ M) as [e [I [-> ->]]]. destruct (P e I) as [P1 P2].
     set (x := if child_is_tail s then _ else _) in H.
     destruct ((0 <=? amount x)%Z && arc_holds (length r) (on x)) eqn:A; [| discriminate].
     apply andb_prop in A as [A1 A2]. apply Z.leb_le in A1.
@@ -243,7 +251,7 @@ Proof.
 Qed.
 
 Lemma column_below : forall q es ws l c g, (0 <= w)%Z -> (0 < q)%Z ->
-  column_holds (arcs_of q 1 es) ws l c = true -> (forall i, 0 <= g i) -> private_column q es g ->
+  column_holds (arcs_of q es) ws l c = true -> (forall i, 0 <= g i) -> private_column q es g ->
   dot l g <= weighted_dots ws (costs c) g.
 Proof.
   intros q es ws l c g W Q H G P. unfold column_holds in H.
@@ -316,7 +324,7 @@ Proof. intros P. induction ws as [| x ws IH]; simpl; intros; [reflexivity | rewr
 
 Lemma columns_below : forall q es ws l P, (0 <= w)%Z -> (0 < q)%Z -> (forall u y, 0 <= P u y) ->
   (forall y, private_column q es (fun u => P u y)) ->
-  forall cs y, forallb (column_holds (arcs_of q 1 es) ws l) cs = true ->
+  forall cs y, forallb (column_holds (arcs_of q es) ws l) cs = true ->
   dot l (fun u => row_sum (length cs) P u y) <= weighted_losses 0 ws cs P y.
 Proof.
   intros q es ws l P W Q N PR. induction cs as [| c cs IH]; simpl; intros y H.

@@ -1,6 +1,6 @@
 (** * The checks as OCaml programs, with the integers of Zarith. *)
 From Coq Require Import ZArith List Extraction ExtrOcamlBasic ExtrOcamlNatInt.
-From Mechdesign Require Import Edges Plane Positions Posterior Bound PlaneBound.
+From Mechdesign Require Import Rows Edges Plane Positions Posterior Bound PlaneBound.
 
 (* Z becomes Zarith's integer. Numbers are built by doubling, and taken apart by sign and by the last bit. *)
 Extract Inductive positive => "Integers.t"
@@ -19,5 +19,5 @@ Extract Constant Z.eqb => "Integers.equal".
 Extract Constant Z.of_nat => "Integers.of_int".
 Extract Constant Pos.succ => "Integers.succ".
 
-Extraction "checker/checks.ml" 
-  check_edges check_plane check_positions check_listed check_largest check_bound check_lengths.
+Extraction "checker/checks.ml"
+  is_row check_edges check_plane check_positions check_listed check_largest check_bound check_lengths.

@@ -104,7 +104,8 @@ def bound_of(stored: MechanismFile, plane: Plane | None) -> BoundProof | None:
     parents = pricing_trees(ConePricer.of(stored.problem), effective, dual).parent
     bits = max(0, COST_BITS - math.frexp(abs(float(dual.sum())))[1])
     graph = _edges_of_file(stored) if plane is None else _edges_of_trees(parents, plane)
-    trees = [_tree(parent, graph.steps()) for parent in parents.tolist()]
+    steps = graph.steps()
+    trees = [_tree(parent, steps) for parent in parents.tolist()]
     costs = [_exact_costs(stored, bits) or _integers(cost.objective, bits)]
     if cost.side is not None:
         costs.append(_integers(cost.side, bits))

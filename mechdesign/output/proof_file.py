@@ -6,7 +6,7 @@ denominators are powers of 2.
 
     edges                  for all metrics but the Euclidean one on one or two axes
     plane                  for that one: every pair of places by coordinates; a pair with a place between is left out
-    positions              the levels of cells, rounded down
+    positions              the levels at the corners of quarters of cells, rounded down
     sets                   limits on posteriors, in the sets that verify_table.py compares
     bound                  multipliers and trees (proof_bound.py)
 """
@@ -63,9 +63,6 @@ def write_proof(content: Content, path: Path) -> None:
         remedy = "export its table()"
         raise InputError("factors have no masses to write", field="output", value=".proof", remedy=remedy)
     table = table_of(content)
-    if any(len(set(patch[9:])) > 1 for patch in table.header.get("patch", [])):
-        message = "levels that vary within a cell are not in the proofs of proofs/"
-        raise InputError(message, field="output", value=".proof", remedy="export .json, which verify_table.py proves")
     bound = bound_of(content.stored, plane_of(table))
     with path.open("w", encoding="ascii", newline="") as stream:
         for tokens in chain(claim_tokens(table), [] if bound is None else bound.tokens(), [[0]]):
@@ -154,13 +151,15 @@ def _places_between(table: TableFile, plane: PlaneClaim) -> dict[tuple[int, int]
 
 
 def position_tokens(table: TableFile) -> Iterator[int]:
-    """The rows around every cell, and its least level, rounded down."""
+    """The rows around every cell, and the levels at the corners of its quarters, rounded down."""
     side = Fraction(table.header["claim"]["domain"]["cell"][0])
-    yield from [POSITIONS, verify_table.ONE, len(table.header["patch"])]
+    # The script has four times the levels of quarters, so that all are integers.
+    yield from [POSITIONS, 4 * verify_table.ONE, len(table.header["patch"])]
     for patch in table.header["patch"]:
         # A lower level only makes the condition stricter.
+        levels = [int(Fraction(float.fromhex(level)) * side * verify_table.ONE) for level in patch[9:]]
         yield from patch[:9]
-        yield int(min(Fraction(float.fromhex(level)) for level in patch[9:]) * side * verify_table.ONE)
+        yield from chain(*chain(*verify_table.corner_levels(levels)))
 
 
 def limit_tokens(table: TableFile, cap: dict[str, Any]) -> Iterator[int]:

@@ -846,7 +846,7 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
     broken = []
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
         # Levels rounded down to integers: a lower level only makes the condition stricter.
-        corners = _corner_levels([int(Fraction(value) * Fraction(side) * ONE) for value in level])
+        corners = corner_levels([int(Fraction(value) * Fraction(side) * ONE) for value in level])
         fine = _half_cells([masses[row] for row in around])
         suspects: set[int] = set()
         for (i, j), quarter in zip(QUARTERS, corners, strict=True):
@@ -863,7 +863,7 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
     return broken
 
 
-def _corner_levels(z: list[int]) -> list[Integers]:
+def corner_levels(z: list[int]) -> list[Integers]:
     """Four times the levels at the corners (2, 2) of each quarter, from levels of the cell (4,) or quarters (16,)."""
     if len(z) == 4:
         a, b, c, d = z

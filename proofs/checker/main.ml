@@ -88,7 +88,7 @@ let main file =
     report (Printf.sprintf "private for all pairs of %d places by distance" n) (check_plane places squarings plane) in
   let positions () =
     let one = next () in
-    let cells = list (small ()) (fun () -> let around = list 9 place in { around; level = next () }) in
+    let cells = list (small ()) (fun () -> let around = list 9 place in { around; levels = list 16 next }) in
     report (Printf.sprintf "private between positions of %d cells" (List.length cells))
       (check_positions { area_rows = masses; cells; one }) in
   let listed () =

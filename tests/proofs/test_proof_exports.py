@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fixtures.export_mechanisms import MAKERS, exportable, factored_export
-from fixtures.position_mechanisms import position_mechanism
+from fixtures.position_mechanisms import SIDES, position_mechanism
 from fixtures.proof_checker import built_proofs, run_checker
 from fixtures.rows import few_by_default
 from fixtures.tight_limits import limit_optimum
@@ -58,17 +58,10 @@ def test_claims_of_closed_forms_are_proved(tmp_path, name):
     assert lines[0].startswith("private for all pairs of" if by_distance else "private along")
 
 
-@pytest.mark.parametrize("name", few_by_default(("square", "holes", "plane", "land"), "holes", "land"))
+@pytest.mark.parametrize("name", few_by_default(SIDES, "holes", "land", "levels", "quarters"))
 def test_claims_between_positions_are_proved(tmp_path, name):
     mechanism = position_mechanism(name)
     assert checker_claims(mechanism, tmp_path)[1] == f"private between positions of {mechanism.sizes['secret']} cells"
-
-
-@pytest.mark.parametrize("name", ["levels", "quarters"])
-def test_levels_that_vary_in_a_cell_are_refused(tmp_path, name):
-    with pytest.raises(InputError, match="levels that vary within a cell"):
-        md.export(position_mechanism(name), tmp_path / "table.proof")
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
