@@ -4,11 +4,13 @@ A file holds one integer a token: the masses, then a section for each claim (pro
 section repeats the claim in exact integers: coordinates, levels and lengths are doubles, hence fractions whose
 denominators are powers of 2.
 
-    edges                  for all metrics but the Euclidean one on one or two axes
-    plane                  for that one: every pair of places by coordinates; a pair with a place between is left out
-    positions              the levels at the corners of quarters of cells, rounded down
-    sets                   limits on posteriors, in the sets that verify_table.py compares
-    bound                  multipliers and trees (proof_bound.py)
+| section | claim |
+|---|---|
+| edges | all metrics but the Euclidean one on one or two axes |
+| plane | the Euclidean metric there: all pairs by coordinates, except pairs with a place between the two |
+| positions | levels at the corners of quarters of cells, rounded down |
+| sets | limits on posteriors, in the sets that verify_table.py compares |
+| bound | multipliers and trees (proof_bound.py) |
 """
 
 from __future__ import annotations
