@@ -6,6 +6,13 @@ TABLES = {
         "level": "mechdesign.geo.commands:level",
     },
     "metrics": {"streets": "mechdesign.geo.roads:Streets"},
+    "exporters": {
+        ".geojson": "mechdesign.geo.layer_commands:CELLS",
+        ".gpkg": "mechdesign.geo.layer_commands:CELLS",
+        ".tif": "mechdesign.geo.layer_commands:CELLS",
+        ".tiff": "mechdesign.geo.layer_commands:CELLS",
+        "cells.parquet": "mechdesign.geo.layer_commands:CELLS",
+    },
     "point formats": {
         ".geojson": "mechdesign.geo.point_layers:GEOJSON",
         ".gpx": "mechdesign.geo.point_layers:GPX",
