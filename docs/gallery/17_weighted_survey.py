@@ -2,7 +2,7 @@
 Survey weights, domains and missing answers
 ===========================================
 
-An office asked city people half as often, and some did not answer. Weights undo the first, and a class shows the second.
+An office asked city people half as often, and some did not answer. Weights undo the first; a class shows the second.
 """
 
 import numpy as np
