@@ -13,6 +13,7 @@ from mechdesign.cli.inputs import PEOPLE, InputOptions
 from mechdesign.cli.options import (
     ColumnsOption,
     CrsOption,
+    ExitZeroOption,
     JsonOption,
     OverwriteOption,
     VerboseOption,
@@ -114,13 +115,15 @@ def audit(
     blur: BlurExtra | None = None,
     columns: ColumnsOption = None,
     crs: CrsOption = None,
+    exit_zero: ExitZeroOption = False,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Example: `mechdesign audit android-coarse`.
 
-    Compute the effective epsilon of a table that another program made. With -o, also repair and certify it. With
+    Compute the effective epsilon of a table that another program made: exit code 1 if it breaks the claim. With -o,
+    also repair and certify it: exit code 0. With
     --function or --command, look for defects of a program that blurs positions.
     """
     if table is not None and table.startswith("--"):
@@ -131,7 +134,7 @@ def audit(
         _refuse("does not apply to a blur", unused)
         level = parameter_values("a blur", ("within", "factor"), context.args)
         radii = [] if extra is None else extra.radii()
-        _show_blur(blur.audit(level, radii, output, overwrite=overwrite), as_json=as_json)
+        _show_blur(blur.audit(level, radii, output, overwrite=overwrite), exit_zero=exit_zero, as_json=as_json)
         return
     if table is None:
         remedy = "pass a table or a rule, --function MODULE:NAME or --command PROGRAM"
@@ -168,6 +171,9 @@ def audit(
         document |= fields
         words += more
     show(document, words, as_json=as_json)
+    # With -o the result is the repaired file, which is certified.
+    if document["verdict"] == "broken" and output is None and not exit_zero:
+        raise typer.Exit(1)
 
 
 def _audit_table(
@@ -218,12 +224,12 @@ def _refuse(why: str, options: Mapping[str, object]) -> None:
             raise InputError(why, field=name, value=value)
 
 
-def _show_blur(report: tuple[dict[str, Any], list[Any], bool], *, as_json: bool) -> None:
+def _show_blur(report: tuple[dict[str, Any], list[Any], bool], *, exit_zero: bool, as_json: bool) -> None:
     from mechdesign.output.text_tables import show
 
     document, words, fails = report
     show(document, words, as_json=as_json)
-    if fails:
+    if fails and not exit_zero:
         raise typer.Exit(1)
 
 

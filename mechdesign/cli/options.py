@@ -63,6 +63,9 @@ BoundOption = Annotated[
         help="Compute a lower bound on the loss even if the method does not need one, or skip it.",
     ),
 ]
+ExitZeroOption = Annotated[
+    bool, typer.Option("--exit-zero", help="Exit with 0 after a bad verdict too; errors keep their exit codes.")
+]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Print all figures and the full claim.")]
 _WITHIN_HELP = "Radius of protection: places up to this far apart stay hard to distinguish. In --unit, by default m."

@@ -14,6 +14,7 @@ import xarray as xr
 from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.vocabulary import Words, words_of
+from mechdesign.surveys.goodness_of_fit import REFUSED
 
 Row = dict[str, Any]
 
@@ -89,6 +90,11 @@ class EstimateDocument:
             if name in attrs:
                 p_values[which] = float(attrs[name])
         return p_values
+
+    @property
+    def is_misfit(self) -> bool:
+        """True if a test of fit refuses the reports: they cannot have come from the mechanism."""
+        return any(p < REFUSED for p in self.fits.values())
 
     @cached_property
     def areas(self) -> list[Row]:

@@ -14,6 +14,7 @@ from mechdesign.cli.options import (
     ColumnsOption,
     ConfidenceOption,
     CrsOption,
+    ExitZeroOption,
     JsonOption,
     NameFieldOption,
     OverwriteOption,
@@ -57,12 +58,14 @@ def estimate(
     missing: Annotated[str | None, typer.Option("--missing", metavar="leave-out|class", help=_MISSING_HELP)] = None,
     population: Annotated[float | None, real("--population", help=_POPULATION_HELP)] = None,
     output: Annotated[list[Path] | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
+    exit_zero: ExitZeroOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Example: `mechdesign estimate reports.csv flat.nc --areas 2x2`.
 
-    Estimate the distribution of secrets and the shares of areas, with confidence intervals.
+    Estimate the distribution of secrets and the shares of areas, with confidence intervals. Exit code 1 if the reports
+    do not fit the mechanism.
     """
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
@@ -94,6 +97,7 @@ def estimate(
             areas=_areas(areas, domain, name_field=name_field, inputs=InputOptions(columns, crs)),
             columns=InputOptions(columns).columns_of(*ROLES, "cell", "area"),
             output=output or [],
+            exit_zero=exit_zero,
             overwrite=overwrite,
             as_json=as_json,
         )
@@ -123,6 +127,8 @@ def estimate(
     document = EstimateDocument(estimate=estimated)
     read_columns = {key: {"read": period.read, "ignored": period.ignored} for key, period in periods.items()}
     printing.show(document.as_json() | read_columns, estimate_words(document), as_json=as_json)
+    if not exit_zero and document.is_misfit:
+        raise typer.Exit(1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -167,6 +173,7 @@ def _estimate_survey(
     areas: Partition,
     columns: Columns,
     output: list[Path],
+    exit_zero: bool,
     overwrite: bool,
     as_json: bool,
 ) -> None:
@@ -175,6 +182,7 @@ def _estimate_survey(
     from mechdesign.surveys import weighted_words as words
     from mechdesign.surveys.answers import read_answers
     from mechdesign.surveys.channel import report_places
+    from mechdesign.surveys.goodness_of_fit import REFUSED
     from mechdesign.surveys.weighted import weighted_shares
 
     for path in output:
@@ -206,6 +214,8 @@ def _estimate_survey(
     document = words.weighted_document(shares)
     read_columns = {"columns": {"read": answers.read, "ignored": answers.ignored}}
     show(document | read_columns, words.weighted_words(document), as_json=as_json)
+    if not exit_zero and document["fit_p"] < REFUSED:
+        raise typer.Exit(1)
 
 
 def _refuse_swapped(reports: Path, files: list[Path]) -> None:

@@ -44,6 +44,8 @@ Verdict = Literal["holds", "holds up to rounding", "broken"]
 class Audit(FrozenRecord):
     """Figures of a table and of its claim, under the names of the JSON form, where infinite figures are null.
 
+    True if the verdict is not "broken": `if md.audit(table, problem)`.
+
     Attributes
     ----------
     secrets, reports, metric
@@ -87,6 +89,10 @@ class Audit(FrozenRecord):
     loss_unit: str
     prior: str
     notes: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """True if the table is private as claimed, up to rounding."""
+        return self.verdict != "broken"
 
     def repr_fields(self) -> Mapping[str, object]:
         return {

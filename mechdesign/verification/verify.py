@@ -138,7 +138,7 @@ def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> l
 
 @dataclass(frozen=True, kw_only=True)
 class Verification(FrozenRecord):
-    """The outcome of a verification.
+    """The outcome of a verification; True if it is certified.
 
     Attributes
     ----------
@@ -183,6 +183,10 @@ class Verification(FrozenRecord):
     row_ratio: float | None = None
     protection: Protection | None = None
     file: MechanismFile | None = field(default=None, repr=False, compare=False)
+
+    def __bool__(self) -> bool:
+        """True if the mechanism is certified."""
+        return self.certified
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "certified", not self.reasons)

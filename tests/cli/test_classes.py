@@ -181,6 +181,17 @@ def test_foreign_labels_name_the_word(run, folder):
     assert (code, "maybe" in err and "not those of the classes" in err) == (2, True)
 
 
+def test_reports_that_do_not_fit_end_with_1(run, folder):
+    """All respondents "report" one answer, which randomized response reports with 69 % at most."""
+    reports = folder / "misfit.csv"
+    reports.write_text("report,count\nno,3000\n")
+    words = ("estimate", reports, folder / "question.nc", "--areas", "classes")
+    code, out, _ = run(*words)
+    assert (code, "do not fit" in " ".join(out.split())) == (1, True)
+    assert run(*words, "--exit-zero")[0] == 0
+    assert run("estimate", folder / "reports.csv", folder / "question.nc", "--areas", "classes")[0] == 0
+
+
 def test_level_of_classes_is_that_of_randomized_response(run):
     level = document(run, "level", "--classes", 3, "--factor", 3)
     assert level["epsilon"] == pytest.approx(np.log(3))

@@ -16,8 +16,8 @@ from mechdesign.cli.app import PANELS, command
 # 115, then 13 of limits on discs (--disc, --share, --people, pictures of shares), then 19 that say how a file is read:
 # --columns and --crs of seven commands, --prior-is, --nodata-is, --nats-per-cell and --variable, and --no-bound; then
 # --people-per-disc, so that --people has one meaning.
-# --classes of level, and --kind, --overwrite and --json of new.
-MOST_OPTIONS = 115 + 13 + 19 + 1 + 4
+# --classes of level, --kind, --overwrite and --json of new, --exit-zero of audit and estimate.
+MOST_OPTIONS = 115 + 13 + 19 + 1 + 4 + 2
 SEVERAL = {"--output", "--people"}  # files by their suffix
 ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare", "new")
 
