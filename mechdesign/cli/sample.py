@@ -63,7 +63,7 @@ def sample(
     """
     from mechdesign.output.reports.sample import sample_document, sample_words
     from mechdesign.output.text_tables import progress, show
-    from mechdesign.verification.verify import file_kind, load_any
+    from mechdesign.verification.kinds import file_kind, load_any
 
     if output is not None or (points is not None and at is None and not _is_number(points)):
         for name, value in {
@@ -110,7 +110,7 @@ def _sample_file(
 ) -> None:
     from mechdesign.output.point_files.reports import PointOptions, file_words, sample_file
     from mechdesign.output.text_tables import note, progress, show
-    from mechdesign.verification.verify import load_any
+    from mechdesign.verification.kinds import load_any
 
     if points is None or output is None:
         missing, remedy = ("points", "give FILE POINTS -o REPORTS") if points is None else ("output", "pass -o REPORTS")

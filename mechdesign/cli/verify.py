@@ -52,7 +52,7 @@ def verify(
     """
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.verdict import checker_words, verification_words
-    from mechdesign.verification.verify import file_kind
+    from mechdesign.verification.kinds import file_kind
     from mechdesign.verification.verify import verify as verify_file
 
     if extra is not None:

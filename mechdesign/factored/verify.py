@@ -20,14 +20,8 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.programs.curvature import curvature_excess, has_curvature_rule
 from mechdesign.solvers.eikonal.negative_weights import rings
 from mechdesign.solvers.result import Progress, counter, reporter
-from mechdesign.verification.verify import (
-    AGREE,
-    FileKind,
-    Verification,
-    bound_reasons,
-    figure_differences,
-    unchecked_bound,
-)
+from mechdesign.verification.kinds import FileKind
+from mechdesign.verification.verify import AGREE, Verification, bound_reasons, figure_differences, unchecked_bound
 
 
 # Distances and the row sums that prove the claim (mechanism/claim.py) are computed again, exactly. A lower bound is

@@ -11,7 +11,8 @@ from mechdesign.sessions.advance import SessionState, append_report, begin, plan
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.design_files import WINDOWS, design_of, document, is_design, load_design, read_document
 from mechdesign.sessions.windows import Window
-from mechdesign.verification.verify import FileKind, Verification, verify
+from mechdesign.verification.kinds import FileKind
+from mechdesign.verification.verify import Verification, verify
 
 MOST, LONGEST = 2000, 500  # transcripts that are enumerated, and ticks of one, at most
 

@@ -17,7 +17,7 @@ from mechdesign.base.registry import Registry
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import loss_matrix, mechanism_loss
-from mechdesign.evaluation.protection import Protection, protection
+from mechdesign.evaluation.protection import Protection
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
 from mechdesign.mechanism.claim import check_claim, proof_error
 from mechdesign.mechanism.hashing import file_digest
@@ -33,12 +33,12 @@ from mechdesign.solvers.cone.warm_pricing import proved_bound
 from mechdesign.solvers.limits import limit_solver
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import SOLVERS, rebuilt_program
+from mechdesign.verification.kinds import FILE_KINDS, FileKind, file_kind
 from mechdesign.verification.tree_bound import tree_bound
 
 OF_A_MAP = "levels of the map"  # the origin of a device map's edges
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
 _EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables without the data to rebuild their claim
-_HDF5 = b"\x89HDF"  # first bytes of a NetCDF file
 OnProgress = Callable[[Progress], None] | None
 Check = Callable[[MechanismFile, Any], tuple[list[str], bool | None]]
 CHECKS: Registry[Check] = Registry("objective checks")  # of programs that are not `Coupled`, by name
@@ -220,22 +220,6 @@ def protection_document(p: Protection | None) -> dict[str, Any]:
     return {"protects": p.subject, "within": p.within, "factor_within": factor}
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileKind:
-    """How a kind of mechanism is verified and read; Datasets have a `MechanismFile` as source."""
-
-    # Other kinds have a class `source_type`. `load` returns the source of a file, `open` the object in memory if it
-    # differs, and `sampler(source, on_progress=)` draws reports.
-
-    check: Callable[..., Verification]
-    protection: Callable[[Any], Protection | None] = lambda source: None
-    source_type: type | None = None
-    recognises: Callable[[str | Path], bool] = lambda path: False
-    load: Callable[[str | Path], Any] = Path
-    open: Callable[[str | Path], Any] | None = None
-    sampler: Callable[..., Any] | None = None
-
-
 # Edges and lengths are rebuilt from the metric and the geometry. The claim, the loss, the effective epsilon and the
 # lower bound are recomputed and compared with the file. The edges of a graph come from the file ("edge list only"), and
 # lengths along its streets are rebuilt ("streets"). An objective other than the expected loss is stated again from the
@@ -296,12 +280,6 @@ def _verification(
     return replace(checked, effective_epsilon=effective, protection=protects, sha256=sha256, file=file)
 
 
-def load_any(path: str | Path) -> Any:
-    """Load a mechanism of any kind."""
-    kind = file_kind(path)
-    return load(path) if kind is None else (kind.open or kind.load)(path)
-
-
 def require_certified(mechanism: Any, *, on_progress: OnProgress = None) -> Verification:
     """The verification of a mechanism; raises a VerificationError if it is not certified."""
     checked = verify(mechanism, on_progress=on_progress)
@@ -310,7 +288,8 @@ def require_certified(mechanism: Any, *, on_progress: OnProgress = None) -> Veri
     return checked
 
 
-def _check_table(file: MechanismFile, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
+def check_table(file: MechanismFile, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
+    """The verification of a table."""
     mechanism, proof = file.mechanism, check_claim(file)
     mass = np.ascontiguousarray(mechanism["mass"].values)
     # A mass of 0 is refused above; here it must not give an infinite logarithm.
@@ -386,25 +365,3 @@ def trees_prove_bound(mechanism: xr.Dataset, edges: Edges, cost: Matrix) -> bool
     """True if the trees of a file prove its lower bound for the cost (n, m), without pricing."""
     bound = tree_bound(mechanism, edges, cost)
     return bound is not None and _agrees(mechanism, bound)
-
-
-# Datasets by the beginning of their schema, other kinds by name.
-FILE_KINDS: Registry[FileKind] = Registry(
-    "kinds", {"mechdesign/mechanism": FileKind(check=_check_table, protection=protection)}
-)
-
-
-def file_kind(source: Any) -> FileKind | None:
-    """The kind of an object or of a file; None for Datasets and NetCDF files."""
-    # The schema of a NetCDF file names its kind, once it is open.
-    if isinstance(source, xr.Dataset):
-        return None
-    kinds = FILE_KINDS.values()
-    if not isinstance(source, (str, Path)):
-        typed = (kind for kind in kinds if kind.source_type is not None)
-        return next((kind for kind in typed if isinstance(source, kind.source_type or ())), None)
-    if Path(source).is_file():
-        with Path(source).open("rb") as stream:
-            if stream.read(len(_HDF5)) == _HDF5:
-                return None
-    return next((kind for kind in kinds if kind.recognises(source)), None)

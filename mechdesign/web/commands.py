@@ -21,7 +21,7 @@ def _write_page(
 
 def _write_client(file: Path, output: Path, *, overwrite: bool, on_progress: Any) -> tuple[dict[str, Any], str]:
     """Write the client of a mechanism, a device map or a session design; its README.md explains the use."""
-    from mechdesign.verification.verify import load_any
+    from mechdesign.verification.kinds import load_any
     from mechdesign.web.client import check_folder, write_client
     from mechdesign.web.packed import size_words
 

@@ -23,7 +23,8 @@ from mechdesign.output.export import ResultWriter
 from mechdesign.output.packaged import package_file, package_script
 from mechdesign.output.sweep import SWEEP
 from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import file_kind, require_certified
+from mechdesign.verification.kinds import file_kind
+from mechdesign.verification.verify import require_certified
 from mechdesign.web.contents import comparison_facts, mechanism_contents, mechanism_facts
 from mechdesign.web.curve import curve_facts
 

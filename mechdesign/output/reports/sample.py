@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from mechdesign.output.text_tables import Block, Note, TextTable
 from mechdesign.problem.classes import label_arrays
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse_degrees, round_coordinate
-from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import file_kind
+from mechdesign.verification.kinds import file_kind
+
+if TYPE_CHECKING:
+    from mechdesign.solvers.result import Progress
 
 MAX_REPORTS = 1_000_000  # of one document: half a gigabyte
 
