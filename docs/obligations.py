@@ -171,6 +171,11 @@ OBLIGATIONS = {
         " that a varying level is nowhere below the interpolant of its corners.",
         ("verification/verify_table.py",),
     ),
+    "machine-checked": Obligation(
+        "The program of `proofs/` proves the claims and the bound of an exported `.proof`: the theorems of its checks are"
+        " compiled by Coq without a further axiom. It trusts the integers of the file, and the parts that `proofs/README.md` lists.",
+        ("output/proof_file.py", "output/proof_bound.py", "output/proof_checker.py"),
+    ),
     "caps": Obligation(
         "A limit on discs is compared in integers, for every report and every disc, with the people that the file names.",
         ("posteriors/rows.py", "posteriors/limits.py"),

@@ -16,6 +16,7 @@ from fixtures.tight_limits import limit_optimum
 import mechdesign as md
 from mechdesign.errors import InputError
 
+pytestmark = pytest.mark.obligation("machine-checked")
 BOUND_LOST = 1e-12  # relative loss of a bound by integers of 90 bits and lengths rounded by 2^-80
 PROBLEMS = [
     *(("line", {"cells": 8}), ("discrete", {"secrets": 8}), ("flat", {"cells": 6}), ("euclidean", {"cells": 6})),

@@ -27,6 +27,7 @@ from mechdesign.output.table_formats import Content
 from mechdesign.verification import verify_table
 from mechdesign.verification.verify_table import Edge, TableFile
 
+pytestmark = pytest.mark.obligation("machine-checked")
 LONGER = 1 + 2.0**-43  # of lengths by distance, which are rounded down by 2^-44 and by doubles
 MAKERS = {
     "optimum": lambda: md.solve(md.Optimal(problem=md.load_problem("flat", cells=3))),
@@ -93,8 +94,10 @@ def change_limit(table: TableFile, random: Random) -> None:
         if random.random() < 0.5:
             cap["people"][place] = max(0, cap["people"][place] + random.choice((-1, 1)) * random.randrange(1, 4))
         else:
-            over, under = cap["share"]
-            cap["share"] = [over * 1000 + random.choice((-1, 1)) * step(random, 9), under * 1000]
+            # Numbers of a limit stay below 2^16.
+            times = 1000 if cap["share"][1] < 60 else 1
+            over, under = (times * part for part in cap["share"])
+            cap["share"] = [min(under - 1, max(1, over + random.choice((-1, 1)) * step(random, 9))), under]
 
 
 def change_level(table: TableFile, random: Random) -> None:

@@ -8,6 +8,7 @@ import shutil
 import pytest
 from fixtures.proof_checker import PROOFS, SOURCES, built_proofs, copy_sources, make
 
+pytestmark = pytest.mark.obligation("machine-checked")
 LINES = 2000  # of Coq, in all
 REALS = {"ClassicalDedekindReals.sig_forall_dec", "ClassicalDedekindReals.sig_not_dec"}
 REALS |= {"FunctionalExtensionality.functional_extensionality_dep", "Classical_Prop.classic"}
@@ -54,12 +55,6 @@ WEAKENINGS = {
         "Positions",
         "is_gentle_3 (2 * one) (corners",
         "is_gentle_3 one (corners",
-        "Positions",
-    ),
-    "level of another corner": (
-        "Positions",
-        "(if uy then 4 else 0) + (2 * i + j)",
-        "(if uy then 4 else 0) + (2 * j + j)",
         "Positions",
     ),
     "level above the smallest": ("Positions", "(smallest zs) p ||", "(smallest zs + 1) p ||", "Positions"),
