@@ -79,7 +79,8 @@ _CRS_HELP = "Coordinate system of inputs that declare none, such as EPSG:27700; 
 CrsOption = Annotated[str | None, typer.Option("--crs", metavar="SYSTEM", help=_CRS_HELP)]
 BoxOption = Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="A box in degrees, instead of a file.")]
 AREAS: Any = typer.Option(
-    "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), 3x3 blocks, or classes."
+    "--areas",
+    help="Polygons (.geojson, .gpkg, .shp, .fgb), labels (.csv of cell and area, .asc, .tif), 3x3 blocks, or classes.",
 )
 NameFieldOption = Annotated[
     str | None,

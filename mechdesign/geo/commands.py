@@ -79,14 +79,14 @@ class AreaExtra(Protocol):
 def area(
     cell: Annotated[float, real("--cell", help="Side of a cell, in --unit.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="NetCDF file to write.")],
-    area: Annotated[Path | None, typer.Argument(help="GeoJSON file with a Polygon or MultiPolygon in degrees.")] = None,
+    area: Annotated[Path | None, typer.Argument(help="Polygons: .geojson in degrees, or .gpkg, .shp, .fgb.")] = None,
     box: BoxOption = None,
     within: WithinOption = None,
     factor: FactorOption = None,
     epsilon: EpsilonOption = None,
     unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
     forbidden: Annotated[
-        Path | None, typer.Option("--forbidden", help="GeoJSON of a region to exclude, such as water.")
+        Path | None, typer.Option("--forbidden", help="Polygons of a region to exclude, such as water.")
     ] = None,
     prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
     prior_is: Annotated[str | None, typer.Option("--prior-is", metavar="counts|density", help=_PRIOR_IS_HELP)] = None,

@@ -20,6 +20,7 @@ from mechdesign.base.optional import import_optional
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import FileFormatError
 from mechdesign.geo.area import Area, area_of
+from mechdesign.geo.layers import is_layer, read_layer
 from mechdesign.problem.tables import Note, silent
 
 _NESTING = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
@@ -46,12 +47,12 @@ class Feature:
 # TopoJSON, Esri JSON, duplicate names in an object and numbers that are not finite are refused.
 @validate_call
 def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silent) -> Area:
-    """Read the union of all polygons of a GeoJSON file. Heights, points and lines are ignored.
+    """Read the union of all polygons of a file. Heights, points and lines are ignored.
 
     Parameters
     ----------
     path : str or Path
-        Polygon, MultiPolygon, GeometryCollection, Feature or FeatureCollection.
+        GeoJSON, or the only layer of a .gpkg, .shp or .fgb (extra `layers`).
     crs : str
         Coordinate system, such as "EPSG:27700", of a file that declares none and does not hold degrees.
     on_note : callable
@@ -113,6 +114,10 @@ def rings_of(feature: Feature) -> list[list[Points]]:
 
 def _read_features(path: str | Path, field: str, crs: str | None, on_note: Note) -> list[Feature]:
     import_optional("shapely", "geo")
+    if is_layer(path):
+        listed = [(Feature(geometry=shape, properties=row), own) for shape, row, own in read_layer(path, field)]
+        placed = [(feature, own) for feature, own in listed if feature.geometry and not feature.geometry.is_empty]
+        return _in_degrees(placed, path, field, crs, on_note)
     with readable(path, field):
         content = Path(path).read_bytes()
     if not content.strip(b"\xef\xbb\xbf \t\r\n"):

@@ -2,7 +2,7 @@
 
 | file | contents |
 |---|---|
-| .geojson .json | polygons in degrees: every feature is an area, of features with one name together |
+| .geojson .json .gpkg .shp .fgb | polygons: every feature is an area, of features with one name together |
 | .csv | columns cell (numbers of places from 0, or labels of classes) and area (names), every place once |
 | .asc .txt .grd .nc .nc4 .cdf .h5 .tif | integers: the label of the nearest node |
 | 3x3 | no file: blocks of a grid |
@@ -33,6 +33,7 @@ from mechdesign.errors import InputError
 from mechdesign.geo.area import Area, area_of
 from mechdesign.geo.geojson import Feature, polygon_features, rings_of
 from mechdesign.geo.georeferenced import raster_on
+from mechdesign.geo.layers import SUFFIXES
 from mechdesign.problem.classes import label_numbers
 from mechdesign.problem.columns import Columns, named_column, number_column, refuse_line
 from mechdesign.problem.domain import Domain
@@ -45,7 +46,7 @@ MOST = 1_000  # areas; shares of more are a distribution
 _CELL = ("cell", "class", "secret")  # columns of places; the latter two for classes
 _EACH = "classes"  # the word for an area of each class
 _BLOCKS = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
-_POLYGONS = {".geojson", ".json"}
+_POLYGONS = {".geojson", ".json", *SUFFIXES}
 _NAMES = ("name", "NAME", "Name", "label", "id")  # properties that name a feature
 _SHOWN, _PROPERTIES = 5, 12  # places and names, and properties, that an error lists
 
