@@ -29,8 +29,8 @@ def read_layer(path: str | Path, field: str) -> list[tuple[Any, dict[str, Any], 
             message = "must hold one layer"
             raise FileFormatError(message, field=field, value=f"{Path(path).name}: {names}", remedy=_CONVERT)
         meta, _, geometries, columns = pyogrio.raw.read(path, force_2d=True)
-        names = [str(name) for name in meta["fields"]]
-        rows = zip(*(column.tolist() for column in columns), strict=True) if names else [()] * len(geometries)
-        properties = [dict(zip(names, row, strict=True)) for row in rows]
+        fields = [str(name) for name in meta["fields"]]
+        rows = zip(*(column.tolist() for column in columns), strict=True) if fields else [()] * len(geometries)
+        properties = [dict(zip(fields, row, strict=True)) for row in rows]
         shapes = shapely.from_wkb(geometries)
         return [(shape, each, meta["crs"]) for shape, each in zip(shapes, properties, strict=True)]
