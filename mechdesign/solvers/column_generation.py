@@ -38,7 +38,7 @@ from mechdesign.solvers.cone.pricing import CoupledBound, Pricing, best_bound, p
 from mechdesign.solvers.cone.tree_simplex import Effort
 from mechdesign.solvers.cone.warm_pricing import Proof, WarmPricer
 from mechdesign.solvers.incumbent import Incumbent, Task, plain_bound
-from mechdesign.solvers.masters import BoxMaster, Columns, TrustRegionRule, VertexMaster
+from mechdesign.solvers.masters import BoxMaster, BoxOptions, Columns, TrustRegionRule, VertexMaster
 from mechdesign.solvers.result import SolveResult, Stop
 
 
@@ -415,6 +415,11 @@ class BoxGenerationOptions:
     stall_rounds: int = 25  # rounds without a better estimate or gap after which it has stalled
 
 
+FINE_TARGET = 1e-5  # gap below which the constants of `FINE_BOXES` are taken: above, they cost time and gain nothing
+FINE_BOXES = BoxGenerationOptions(gains=(1e-10, 1e-6), stall_rounds=60)
+FINE_MASTER = BoxOptions(widths=(0.003, 2.0))
+
+
 class BoxGeneration(Generation):
     """Warm pricing of multipliers in a box, for tasks without side rows."""
 
@@ -429,11 +434,12 @@ class BoxGeneration(Generation):
         task: Task,
         pricer: WarmPricer,
         rule: TrustRegionRule,
-        options: BoxGenerationOptions = BoxGenerationOptions(),
     ) -> None:
+        is_fine = task.target < FINE_TARGET
+        options = FINE_BOXES if is_fine else BoxGenerationOptions()
         self.name, self.task, self.pricer, self.rule, self.options = name, task, pricer, rule, options
         self.max_rounds, self.stall = options.max_rounds, StallRule(options.stall_rounds)
-        self.master = BoxMaster(pricer, rule, task.constant)
+        self.master = BoxMaster(pricer, rule, task.constant, FINE_MASTER if is_fine else BoxOptions())
         pricer.set_cores(rule.shares[0][1])
         self.round = 0
         self.best_estimate, self.best_gap = -math.inf, math.inf
@@ -473,11 +479,12 @@ class BoxGeneration(Generation):
         if not budget.allows(options.late * self.seconds):
             self.stop = Stop.TIME
         # Time is checked first: a late stall must be reported as time.
-        elif self.stall.is_stalled or master.gap < options.finest:
+        # An estimate within cores can be finer than its certificate, whose rays raise it again: the next one counts.
+        elif self.stall.is_stalled or max(master.gap, self.certified_gap) < options.finest:
             self.stop = Stop.PRECISION
         has_final_cores = self.pricer.outer_share == self.rule.shares[-1][1]
         self.is_in_sight = master.gap < options.in_sight * target and has_final_cores
-        is_due = self._is_certificate_due(budget)
+        is_due = self._is_certificate_due(budget) or master.gap < options.finest
         if self.is_in_sight and self.stop is None:
             # The boxed gap may be small while rows do not sum to 1: only the unboxed mixture is a table.
             self.is_in_sight = self._is_close_unboxed(target, budget)

@@ -35,7 +35,7 @@ def solve_optimal(
         require_memory(size, size, tables=2, what="the equations of the block method")
     # Time for the last certificate is reserved; a pricing that has begun may end a little later.
     budget = TimeBudget.of(limit, reserve=TIME_MODEL.reserve(problem, limit))
-    task = optimal_task(problem)
+    task = optimal_task(problem, targets.gap)
     task.pricer.deadline = budget.ends + TIME_MODEL.grace(max(budget.remaining(), 0.0))
     incumbent = Incumbent(constant=task.constant, target=targets.gap, report=reporter(targets.on_progress))
     if floor is not None:
@@ -63,7 +63,7 @@ def _routes(task: Task, attempts: list[Attempt], blocks: BlockRoute) -> list[Rou
     return [route for attempt in attempts for route in routes[attempt]]
 
 
-def optimal_task(problem: DesignProblem) -> Task:
+def optimal_task(problem: DesignProblem, target: float = 1e-3) -> Task:
     """The optimal program: no side rows, and the objective is the expected loss."""
     return Task(
         problem=problem,
@@ -72,6 +72,7 @@ def optimal_task(problem: DesignProblem) -> Task:
         pricer=ConePricer.of(problem),
         constant=problem.constant_loss,
         unit=problem.constant_loss,
+        target=target,
     )
 
 
