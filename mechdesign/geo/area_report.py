@@ -107,6 +107,7 @@ class AreaReport(FrozenRecord):
             "alternative_position_loss": other.position_loss,
             "alternative_share": other.share,
             "positions": "any" if design.between_positions else "cells",
+            "parts": design.choice.parts if isinstance(design.choice, BetweenPositions) else 1,
             "positions_reason": design.because,
             "middle": {"latitude": plane.latitude, "longitude": plane.longitude},
             "plane": plane.words(),
@@ -338,7 +339,8 @@ def _usefulness_sentence(report: AreaReport) -> str:
     # A limit on discs also binds in a larger box and with a larger factor, so that neither would help.
     if report.design.limit is not None:
         return warning
-    level, area = float(problem.parameters["geodesic_epsilon"]), problem.reports.size * domain.spacing**2
+    area = problem.reports.size * report.design.cells_problem.domain.spacing**2
+    level = float(problem.parameters["geodesic_epsilon"])
     if level * math.sqrt(area) >= USEFUL_NATS:
         return warning
     useful_level = USEFUL_NATS / math.sqrt(area)
@@ -354,7 +356,8 @@ def _usefulness_sentence(report: AreaReport) -> str:
 def _cell_sentence(design: AreaDesign) -> str:
     # `PRICE` was measured with one level only, so varying levels get no sentence.
     domain, (level, highest) = design.problem.domain, level_range(design.problem.metric)
-    if not design.between_positions or level != highest:
+    # With finer rows the price is that of the rows, and smaller cells could have coarser ones.
+    if not isinstance(design.choice, BetweenPositions) or design.choice.parts > 1 or level != highest:
         return ""
     price = PRICE * (level * domain.spacing) ** 2
     if price < COSTLY:

@@ -200,6 +200,17 @@ class MechanismFile:
                 return None
         return np.asarray(cell, np.int64) if (distance == 0).all() else None
 
+    @cached_property
+    def report_at(self) -> IntegerMatrix | None:
+        """The report (n,) of the cell of reports that holds each secret, -1 for none; None unless rows are finer."""
+        parts = self.parameters.get("problem_parameters", {}).get("parts")
+        domain, cells = self.domain, self.report_cells
+        if not isinstance(parts, int) or not 1 < parts < domain.size or cells is None or domain.index is None:
+            return None
+        # A cell of reports has `parts` secrets along each side, and its report in the middle.
+        owner = {tuple(place): y for y, place in enumerate((domain.index[cells] // parts).tolist())}
+        return np.array([owner.get(tuple(place), -1) for place in (domain.index // parts).tolist()])
+
     @property
     def report_unit(self) -> str:
         return str(self.mechanism["secret_x" if self.is_factored else "report_x"].attrs["units"])

@@ -22,6 +22,7 @@ class Model {
     this.reportLabels = attribute(page, "reports") ? jsonAttribute(page, "reports").labels : this.domain.labels;
     this.cellOf = this.#reportPlaces(); // of every report the place that it is; null if reports are not places
     this.located = this.cellOf !== null;
+    this.reportAt = this.#reportsOfCells();
     if (contents.kind === "factors") {
       this.rows = this.factors = new Factors(page);
       this.sums = storedSums(page);
@@ -64,7 +65,17 @@ class Model {
     if (!this.located) return row;
     const values = new Float64Array(this.count).fill(NaN);
     this.cellOf.forEach((u, y) => (values[u] = row[y]));
-    return values;
+    return this.reportAt ? values.map((_, u) => row[this.reportAt[u]] ?? NaN) : values;
+  }
+
+  /** For rows finer than reports, of every place the report of the cell that holds it; null for others. */
+  #reportsOfCells() {
+    const { parts } = jsonAttribute(this.page, "parameters").problem_parameters ?? {};
+    const { kind, origin, cell } = this.domain;
+    if (!this.cellOf || kind !== "grid" || !(Number.isInteger(parts) && parts > 1)) return null;
+    const name = (u) => this.secrets.map((axis, k) => Math.floor((axis[u] - origin[k]) / cell[k] / parts)).join();
+    const at = new Map(Array.from(this.cellOf, (u, y) => [name(u), y]));
+    return Array.from({ length: this.count }, (_, u) => at.get(name(u)));
   }
 
   /** The number of the row of a secret among those that the page carries. */
