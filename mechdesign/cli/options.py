@@ -55,6 +55,10 @@ ProblemArgument = Annotated[
 FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 GapOption = Annotated[float, real("--gap", help="Stop when (loss - lower bound) / loss is at most this.")]
+OwnGapOption = Annotated[
+    float | None,
+    real("--gap", help="Stop when (loss - lower bound) / loss is at most this; by default 0.001, 0.005 for a pool."),
+]
 LimitOption = Annotated[float, real("--time-limit", help="Seconds. At the limit the best table so far is certified.")]
 BoundOption = Annotated[
     bool | None,

@@ -18,10 +18,10 @@ from mechdesign.cli.options import (
     BoundOption,
     ColumnsOption,
     CrsOption,
-    GapOption,
     JsonOption,
     LimitOption,
     OverwriteOption,
+    OwnGapOption,
     ProblemArgument,
     VerboseOption,
     check_outputs,
@@ -78,7 +78,7 @@ class SolveRequest:
     program: str
     distances: str | None
     worst_loss: float | None
-    gap: float
+    gap: float | None
     time_limit: float
     method: str
     rounds: int | None
@@ -93,7 +93,7 @@ class SolveRequest:
         from mechdesign.solvers.solve import check_targets
 
         self._program_class()
-        check_targets(self.gap, self.time_limit)
+        check_targets(1.0 if self.gap is None else self.gap, self.time_limit)
 
     def build(self) -> Program:
         from mechdesign.errors import InputError
@@ -175,7 +175,7 @@ def solve(
         float | None, real("--worst-loss", help="For bounded: the maximum loss from any secret.")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
-    gap: GapOption = 1e-3,
+    gap: OwnGapOption = None,
     time_limit: LimitOption = float("inf"),
     method: Annotated[str, typer.Option("--method", help=_METHOD_HELP)] = "auto",
     rounds: Annotated[int | None, whole("--rounds", help="For the factored form: number of weight updates.")] = None,
@@ -208,7 +208,7 @@ def solve(
     from mechdesign.base.atomic_write import check_target
     from mechdesign.output import text_tables as printing
     from mechdesign.programs.optimal import Optimal
-    from mechdesign.solvers.estimate import route_facts, route_sentence
+    from mechdesign.solvers.estimate import default_gap, route_facts, route_sentence
 
     request = SolveRequest(
         file=file,
@@ -229,13 +229,15 @@ def solve(
     request.check()
     check_outputs((output, check_target), overwrite=overwrite)
     built = request.build()
+    if gap is None:
+        request = replace(request, gap=default_gap(built, request.method))
     printing.note_compiling()
     if explain:
-        words = [route_sentence(built.problem, request.method)]
-        printing.show(route_facts(built.problem, request.method), words, as_json=as_json)
+        words = [route_sentence(built.problem, request.method, request.gap)]
+        printing.show(route_facts(built.problem, request.method, request.gap), words, as_json=as_json)
         return 0
     if built.name == Optimal.name:
-        printing.note(route_sentence(built.problem, request.method))
+        printing.note(route_sentence(built.problem, request.method, request.gap))
     report = _solve_and_print(request, built, output, started, overwrite=overwrite, verbose=verbose, as_json=as_json)
     remedy = "Use --method auto." if request.method != "auto" else "Use a larger --gap, or a smaller problem."
     return report.exit_code(remedy=remedy)
