@@ -22,6 +22,8 @@ _OUTPUT_HELP = (
 _FILES_HELP = "A mechanism, sweep, diagnosis, device map or session design; or an estimate, followed by its mechanisms."
 _NAMES = {"from_place": "from"}  # options whose argument has another name
 _FROM_HELP = "Cells: add the probability of each report from this place."
+LARGE_CSV = 10e6  # bytes
+CSV_LINE = 70  # bytes of a line of CSV, as measured on areas of 200 m cells
 _ROWS_HELP = "Secrets to write (FIRST:END) or to draw (3,5)."
 
 
@@ -37,7 +39,21 @@ def _write_table(file: Path, output: Path, *, rows: str | None, **options: Any) 
     from mechdesign.mechanism.storage import load
     from mechdesign.output.export import export as write_table
 
-    write_table(load(file), output, rows=row_range(rows), **options)
+    mechanism = load(file)
+    if rows is None:
+        _note_large_table(mechanism, output)
+    write_table(mechanism, output, rows=row_range(rows), **options)
+
+
+def _note_large_table(mechanism: Any, output: Path) -> None:
+    """Say the size of a large CSV table before it is written."""
+    from mechdesign.output.text_tables import note
+
+    if output.suffix.lower() != ".csv" or "mass" not in mechanism:
+        return
+    size = mechanism["mass"].size * CSV_LINE
+    if size > LARGE_CSV:
+        note(f"about {size / 1e6:.0f} MB: --rows FIRST:END writes a part, and .parquet is several times smaller")
 
 
 TABLE = Exporter(write=_write_table, takes=frozenset({"rows", "degrees", "with_verifier"}))
@@ -58,6 +74,10 @@ def export(
     ] = False,
     over: Annotated[
         Path | None, typer.Option("--over", help="Pictures: GeoJSON of lines to draw on the map, such as streets.")
+    ] = None,
+    bits: Annotated[
+        int | None,
+        typer.Option("--bits", help="Clients: round masses to 32 or 24 bits, and certify them again: a smaller file."),
     ] = None,
     title: Annotated[
         str | None, typer.Option("--title", help="Pictures and pages: the first line, such as the name of the place.")
@@ -86,6 +106,7 @@ def export(
     exporter = EXPORTERS.get(f"cells{suffix}" if cells and f"cells{suffix}" in EXPORTERS else suffix, TABLE)
     options: dict[str, Any] = {"rows": rows, "degrees": degrees, "with_verifier": with_verifier, "over": over}
     options |= {"title": title, "from_place": from_place, "cells": cells}
+    options["bits"] = bits
     options["mechanisms"] = mechanisms
     # An option of another kind is refused: ignored, it would seem to have worked.
     for name, value in options.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import os
 import re
@@ -27,6 +28,7 @@ from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import require_certified
 from mechdesign.web.packed import pack_mechanism, size_words
+from mechdesign.web.rounded import check_bits, round_mechanism
 
 _READ = ("plane.mjs", "frame.mjs", "table.mjs", "region.mjs", "places.mjs")
 _BEFORE = (*_READ, "draw.mjs", "ball.mjs", "ledger.mjs", "memory.mjs", "rest.mjs")
@@ -142,8 +144,10 @@ def write_client(
     source: Any,
     folder: str | Path,
     *,
+    bits: int | None = None,
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Path:
     """Verify a source and write the folder of its client.
 
@@ -156,8 +160,12 @@ def write_client(
         The mechanism, device map or session design.
     folder, overwrite : str or Path, bool
         The folder to write, and permission to replace the folder of a client.
+    bits : 32 or 24, optional
+        Round the masses of a table to so many bits, and certify it again: the client is several times smaller.
     on_progress : callable
         Called with the progress of verifying a device map.
+    on_note : callable
+        Called with the loss of rounding and the size of the client, before anything is written.
 
     Returns
     -------
@@ -180,12 +188,30 @@ def write_client(
     name = type(source).__name__
     if name not in CLIENTS:
         raise InputError("has no client", field="source", value=name)
-    contents = CLIENTS[name](source, on_progress)
+    note = on_note or (lambda text: None)
+    if bits is not None:
+        if not isinstance(source, xr.Dataset):
+            raise InputError("applies to tables alone", field="bits", value=bits, remedy="export without it")
+        check_bits(bits)
+        require_certified(source)
+        rounded = round_mechanism(source, bits)
+        note(rounded.sentence())
+        contents = _table_contents(rounded.mechanism, on_progress, bits)
+    else:
+        contents = CLIENTS[name](source, on_progress)
+    note(_size_sentence(contents))
     write_folder(target, contents, overwrite=overwrite)
     return target
 
 
-def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
+def _size_sentence(contents: Mapping[str, bytes]) -> str:
+    """The bytes that an app loads, compressed as servers compress them."""
+    sizes = {name: len(gzip.compress(contents[name], 9, mtime=0)) for name in ("report.bin", "report.mjs")}
+    parts = " and ".join(f"{name} {size_words(size)}" for name, size in sizes.items())
+    return f"an app loads {size_words(sum(sizes.values()))}, gzipped: {parts}"
+
+
+def _table_contents(mechanism: xr.Dataset, _: object, bits: int | None = None) -> dict[str, bytes]:
     checked = require_certified(mechanism)
     stored = checked.file
     assert stored is not None
@@ -206,7 +232,7 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
     claimed = memory_claim("cell", None, stored.domain.unit, positions=stored.positions is not None)
     memory = _rename_nouns(claimed, nouns)
     words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn, "memory": memory}
-    table = pack_mechanism(stored, certify(mechanism), about)
+    table = pack_mechanism(stored, certify(mechanism), about, bits)
     contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size, nouns)
     return contents | {"index.html": _trial_page()}
 
