@@ -21,14 +21,14 @@ NAMES = ["town", "plane", "apart"]
 
 
 @cache
-def given(name: str) -> xr.Dataset:
+def source_of(name: str) -> xr.Dataset:
     return made_once.position_mechanism(name) if name == "plane" else mechanism(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("bits", [32, 24])
 def test_rounded_tables_are_certified_at_the_same_claim(name, bits) -> None:
-    source = given(name)
+    source = source_of(name)
     found = round_mechanism(source, bits)
     mass = found.mechanism["mass"].values
     assert md.verify(found.mechanism).certified
@@ -48,7 +48,7 @@ def test_rounded_tables_are_certified_at_the_same_claim(name, bits) -> None:
 @pytest.mark.obligation("client-draws")
 def test_reports_are_those_of_the_rounded_masses(tmp_path, name, bits, monkeypatch) -> None:
     stream, count = Stream(seed=4, size=8 * 300), 300
-    folder = write_client(given(name), tmp_path / "web", bits=bits)
+    folder = write_client(source_of(name), tmp_path / "web", bits=bits)
     (tmp_path / "bits").write_bytes(stream.content)
     script = f"""
       import {{ readFileSync }} from "node:fs";
@@ -61,7 +61,7 @@ def test_reports_are_those_of_the_rounded_masses(tmp_path, name, bits, monkeypat
       console.log(JSON.stringify([await drawn(all, table, bits, {count}), shares, client.about.mechanism]));
     """
     reports, shares, name_of_table = run(folder, script)
-    table = round_mechanism(given(name), bits).mechanism
+    table = round_mechanism(source_of(name), bits).mechanism
     monkeypatch.setattr("mechdesign.mechanism.rows.source", stream)
     drawn = md.Sampler(table)
     cells = np.arange(count) % table.sizes["secret"]
@@ -72,7 +72,7 @@ def test_reports_are_those_of_the_rounded_masses(tmp_path, name, bits, monkeypat
 
 def test_fewer_bits_make_a_smaller_file(tmp_path) -> None:
     sizes = [
-        len((write_client(given("town"), tmp_path / str(bits), bits=bits) / "report.bin").read_bytes())
+        len((write_client(source_of("town"), tmp_path / str(bits), bits=bits) / "report.bin").read_bytes())
         for bits in (None, 32, 24)
     ]
     assert sizes[1] < 0.6 * sizes[0]
@@ -80,7 +80,7 @@ def test_fewer_bits_make_a_smaller_file(tmp_path) -> None:
 
 
 def test_command_says_loss_and_size_before_it_writes(tmp_path, run, run_json, monkeypatch) -> None:
-    file = md.save(given("town"), tmp_path / "town.nc")
+    file = md.save(source_of("town"), tmp_path / "town.nc")
     code, _, err = run("export", file, "-o", tmp_path / "web", "--bits", 24)
     assert code == 0
     assert err.index("rounded to 24 bits and certified again") < err.index("an app loads") < err.index("wrote")
@@ -95,7 +95,7 @@ def test_command_says_loss_and_size_before_it_writes(tmp_path, run, run_json, mo
 
 
 def test_large_csv_names_rows_and_parquet(tmp_path, run, monkeypatch) -> None:
-    file = md.save(given("plane"), tmp_path / "plane.nc")
+    file = md.save(source_of("plane"), tmp_path / "plane.nc")
     assert "--rows" not in run("export", file, "-o", tmp_path / "small.csv")[2]
     monkeypatch.setattr("mechdesign.cli.export.LARGE_CSV", 1000)
     err = run("export", file, "-o", tmp_path / "large.csv")[2]
@@ -114,20 +114,20 @@ def test_factors_are_not_rounded(tmp_path, name) -> None:
 def test_a_table_that_needs_more_bits_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(rounding, "_MOST_SHARE", 2.0**-23)
     with pytest.raises(UnsuitableError, match="too few bits"):
-        round_mechanism(given("town"), 24)
+        round_mechanism(source_of("town"), 24)
 
 
 def test_a_rounded_mass_that_breaks_the_claim_is_not_taken(monkeypatch) -> None:
     """Without mixing, 24 bits break the claim of a table of the exponential mechanism at its limit."""
     monkeypatch.setattr(rounding, "_is_private", lambda mass, file: True)
     with pytest.raises(UnsuitableError):
-        round_mechanism(given("town"), 24)
+        round_mechanism(source_of("town"), 24)
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
 @pytest.mark.parametrize("altered", ["order", "bits", "sum"])
 def test_hostile_rounded_tables_are_refused(tmp_path, altered) -> None:
-    folder = write_client(given("town"), tmp_path / "web", bits=24)
+    folder = write_client(source_of("town"), tmp_path / "web", bits=24)
     header, body = taken_apart((folder / "report.bin").read_bytes())
     n = 225
     start = len(body) - 4 * n * n  # of the masses; the order is before them

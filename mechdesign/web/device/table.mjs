@@ -118,7 +118,7 @@ function unpackUnits({ cells, reports, bits }, arrays) {
   const { order, coarse: units } = arrays;
   const seen = new Uint8Array(reports);
   for (const report of order) {
-    need(report < reports && seen[report] === 0, "has rows of no report, or two of one");
+    need(report < reports && seen[report] === 0, "has rows that do not name every report once");
     seen[report] = 1;
   }
   const [low, high] = [new Uint32Array(units.length), new Uint32Array(units.length)];
