@@ -235,6 +235,7 @@ def test_cells_wider_than_their_radius_are_refused(run_json, tmp_path):
 def test_better_noise_stands_in_the_first_sentence(run, run_json, tmp_path, factor, is_better):
     """At 28 nats a cell noise stays in its cell, and no spline does."""
     words = ["area", "--box", "12.48,41.89,12.49,41.897", "--cell", "300", "--within", "300", "--factor", factor]
+    words += ["--no-bound", "--gap", "0.01"]
     code, outcome = run_json(*words, "-o", tmp_path / "a.nc")
     noise = outcome["alternative_position_loss"]
     assert (code, outcome["alternative"], outcome["alternative_positions"]) == (0, "planar_laplace", "any")
@@ -321,6 +322,7 @@ def domain_of_cells(mechanism):
 def test_small_box_prints_a_warning(run, run_json, tmp_path):
     """Against the mean distance to the middle of a rectangle, by random positions; the advice has the stated effect."""
     box = ["area", "--box", "139.70,35.65,139.805,35.722", "--cell", "1200", "--within", "1000", "--gap", "0.02"]
+    box.append("--no-bound")
     code, output, _ = run(*box, "--factor", "1.5", "-o", tmp_path / "a.nc")
     result = re.search(r"the same place: a mean error of ([\d,]+) m instead of ([\d,]+) m", " ".join(output.split()))
     loss, constant = (float(word.replace(",", "")) for word in result.groups())
