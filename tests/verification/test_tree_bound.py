@@ -148,10 +148,8 @@ def test_wrong_trees_leave_the_bound_to_pricing() -> None:
     assert verify(mechanism.drop_vars("tree")).lower_bound_checked
 
 
-@pytest.mark.parametrize("name", few_by_default(["minimax", "bounded"], "minimax"))
-def test_limits_are_in_the_cost_of_trees(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    problem = load_problem("philadelphia", cells=4)
-    program = md.programs.Minimax(problem) if name == "minimax" else md.programs.Bounded(problem, worst_loss=2.0)
+def test_limits_are_in_the_cost_of_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = md.programs.Minimax(load_problem("philadelphia", cells=4))
     mechanism = solve(program)
     assert "tree" in mechanism
     monkeypatch.setattr(ConePricer, "price", lambda *args, **named: pytest.fail("priced"))
