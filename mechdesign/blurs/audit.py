@@ -27,7 +27,8 @@ DISC = 1850 * 0.3048  # m: the radius in laws about precise geolocation, 1,850 f
 PLACE = (41.9, 12.5)  # latitude and longitude
 OPTIMUM = 1.511  # eps times mean error of the best table on a square whose side is 5.8 mean errors, see OPTIMUM_AT
 OPTIMUM_AT = (11, 0.8)  # cells a side, and nats per cell: its loss is 1.8886 cells, and none is below 1.8875
-_EXTENTS = (2e3, 2e4, 2e5)  # m: half the side of the square of positions, the next if all reports are one
+_EXTENTS = (2e3, 8e3, 32e3, 128e3)  # m: half the side of the square of positions, the next if reports are further off
+_CELLS = 4  # times the distance of reports of a fixed rule: positions fill several of its cells
 _CENTRES = 400  # shifts of a disc that are tried
 
 
@@ -142,7 +143,8 @@ def audit_blur(
     for extent in _EXTENTS:
         positions = shift(np.repeat(place, SPREAD, axis=0), rng.uniform(-extent, extent, (SPREAD, 2)))
         drawn = draw(call, positions, place, rng)
-        if len(np.unique(np.nan_to_num(drawn.reports), axis=0)) >= SPREAD / 1000:
+        far = float(np.quantile(drawn.radii, 0.99)) if len(drawn.steps) else 0.0
+        if len(drawn.steps) and extent >= (_CELLS * far if drawn.is_fixed else far):
             break
     if not len(drawn.steps):
         raise InputError("reports nothing about the place", field="at", value=tuple(at), remedy="choose another")

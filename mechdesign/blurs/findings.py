@@ -167,8 +167,9 @@ def _axes(draws: Draws) -> Iterator[Finding]:
 def _randomness(draws: Draws) -> Iterator[Finding]:
     first = draws.reports[: len(draws.again)]
     spread = float(np.hypot(*(draws.steps - draws.steps.mean(axis=0)).T).max())
-    if spread < _SAME:
-        if (far := float(draws.radii.mean())) > _SAME:
+    far = float(draws.radii.mean())
+    if spread < max(_SAME, _ROUND * far):
+        if far > _SAME:
             sentence = f"Every report is moved by the same {length(far, 'm')}: one known position reveals all."
             yield Finding(kind="repeated seed", sentence=sentence)
         return

@@ -66,6 +66,12 @@ class BlurOptions:
             if getattr(self, name) is not None:
                 raise InputError("applies to a blur, not to a table", field=name, value=getattr(self, name))
 
+    def rule_options(self, radii: Sequence[float]) -> dict[str, float]:
+        """The arguments of an audit of a rule, with radii of discs in m."""
+        if self.seed is not None:
+            raise InputError("applies to --function and --command", field="seed", value=self.seed)
+        return {"latitude": self.place[0], **({"disc": _one(radii)} if radii else {})}
+
     def audit(
         self, words: Mapping[str, str], radii: Sequence[float], picture: Path | None, *, overwrite: bool
     ) -> tuple[dict[str, Any], list[Any], bool]:
@@ -76,8 +82,6 @@ class BlurOptions:
 
         if self.function is not None and self.command is not None:
             raise InputError("is one of two blurs; pass one", field="command", value=self.command)
-        if len(radii) > 1:
-            raise InputError("must be one radius", field="disc", value=", ".join(f"{radius:g}" for radius in radii))
         numbers = {name: _number(name, word) for name, word in words.items()}
         if picture is not None:
             PICTURE_WRITER.get().check_target(picture, overwrite=overwrite)
@@ -85,7 +89,7 @@ class BlurOptions:
             self._blur(),
             at=self.place,
             within=numbers.get("within", 200.0),
-            disc=radii[0] if radii else DISC,
+            disc=_one(radii) if radii else DISC,
             seed=self.seed or 0,
         )
         text, factor, fails = list(blur_words(audit)), numbers.get("factor"), False
@@ -120,6 +124,12 @@ def load_function(words: str) -> Any:
     except (ImportError, AttributeError, OSError, ValueError) as error:
         remedy = "write --function MODULE:NAME or FILE.py:NAME"
         raise InputError(f"cannot be loaded: {error}", field="function", value=words, remedy=remedy) from error
+
+
+def _one(radii: Sequence[float]) -> float:
+    if len(radii) > 1:
+        raise InputError("must be one radius", field="disc", value=", ".join(f"{radius:g}" for radius in radii))
+    return radii[0]
 
 
 def _number(name: str, word: str) -> float:

@@ -34,8 +34,9 @@ _METRIC_HELP = (
     "--epsilon E instead of --factor; euclidean then needs --unit U."
 )
 _TABLE_HELP = (
-    "A table (.csv, .npy, .parquet), or a rule by which devices round positions: android-coarse or webkit-grid. With "
-    "--disc, --people and --box W,S,E,N also planar-laplace --within METRES --factor ODDS."
+    "A table (.csv, .npy, .parquet), or a rule that blurs positions, such as android-coarse, geohash-6 or decimals-2, "
+    "with --at LATITUDE and --disc. With --disc, --people and --box W,S,E,N android-coarse, webkit-grid and "
+    "planar-laplace --within METRES --factor ODDS are audited where people live."
 )
 
 _OUTPUT_HELP = "The repaired table (.nc), or a picture of the shares of --disc by radius (.png, .pdf, .svg)."
@@ -95,6 +96,10 @@ class BlurExtra(Protocol):
         """Raise InputError for options that do not apply to a table."""
         ...
 
+    def rule_options(self, radii: Sequence[float]) -> Mapping[str, float]:
+        """The arguments of an audit of a rule, with radii of discs in m."""
+        ...
+
     def audit(
         self, words: Mapping[str, str], radii: Sequence[float], picture: Path | None, *, overwrite: bool
     ) -> tuple[dict[str, Any], list[Any], bool]:
@@ -152,7 +157,9 @@ def audit(
         report = None
         if extra is not None:
             report = extra.audit_rule(table, parameters, inputs, picture, overwrite=overwrite)
-        _show_rule(table, report, as_json=as_json)
+        radii = [] if extra is None else extra.radii()
+        given = {} if blur is None else blur.rule_options(radii)
+        _show_rule(table, report, given, as_json=as_json)
         return
     if extra is not None:
         extra.check_table()
@@ -233,7 +240,9 @@ def _show_blur(report: tuple[dict[str, Any], list[Any], bool], *, exit_zero: boo
         raise typer.Exit(1)
 
 
-def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as_json: bool) -> None:
+def _show_rule(
+    rule: str, report: tuple[dict[str, Any], list[str]] | None, given: Mapping[str, float], *, as_json: bool
+) -> None:
     """Print the audit of a rule: the report of further options, else that of the rule itself."""
     from mechdesign.output.reports.verdict import RULE_AUDITOR
     from mechdesign.output.text_tables import show
@@ -242,7 +251,7 @@ def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as
         show(*report, as_json=as_json)
         return
     auditor = RULE_AUDITOR.get()
-    document = auditor.audit(rule)
+    document = auditor.audit(rule, **given)
     show(document, auditor.words(document), as_json=as_json)
 
 

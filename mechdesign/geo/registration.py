@@ -21,9 +21,7 @@ TABLES = {
         ".fgb": "mechdesign.geo.point_layers:OTHER_LAYER",
     },
     "roles": {
-        "discs": "mechdesign.geo.disc_audit:RULE_DISCS",
         "lines": "mechdesign.geo.geojson:read_lines",
         "people": "mechdesign.geo.people:people_of_places",
-        "rules": "mechdesign.geo.rules:ROUNDING_RULES",
     },
 }

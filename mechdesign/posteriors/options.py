@@ -147,7 +147,7 @@ class AuditOptions:
         from mechdesign.posteriors.audit import RULE_DISC_AUDITOR
         from mechdesign.posteriors.words import disc_words
 
-        if self.disc is None and self.people is None:
+        if self.people is None and "box" not in words:
             return None
         if self.disc is None or self.people is None or "box" not in words:
             message = "discs of a rule need people and a window; pass --disc 564 --people FILE --box W,S,E,N"

@@ -27,9 +27,9 @@ from mechdesign.verification.verify import OF_A_MAP, Verification
 
 @dataclass(frozen=True, kw_only=True)
 class RuleAuditor:
-    """Audits rules by which devices round positions: audit(rule) returns a JSON document, words(document) its text."""
+    """Audits rules by which positions are blurred: audit(rule, latitude=, disc=) returns a JSON document."""
 
-    audit: Callable[[str], dict[str, Any]]
+    audit: Callable[..., dict[str, Any]]
     words: Callable[[Mapping[str, Any]], Iterator[Block]]
 
 

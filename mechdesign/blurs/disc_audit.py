@@ -14,11 +14,11 @@ from scipy.special import ndtr
 from mechdesign.base.arrays import Floats, Matrix, Vector
 from mechdesign.base.formatting import length
 from mechdesign.base.validation import check_positive, validate_call
+from mechdesign.blurs.rounding import ROUNDINGS, named_rounding
 from mechdesign.errors import InputError
 from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo.area import Area
 from mechdesign.geo.people import read_people
-from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.posteriors.audit import DiscAudit, RuleDiscAuditor
 from mechdesign.posteriors.disc_sums import DiscKind
 from mechdesign.problem.columns import Columns
@@ -53,8 +53,8 @@ def audit_rule_discs(
         raise InputError(f"{LAPLACE} requires an epsilon", field="epsilon", value="none")
     if name != LAPLACE and epsilon is not None:
         raise InputError(f"applies only to {LAPLACE}", field="epsilon", value=epsilon, remedy="leave it out")
-    if name not in RULES and name != LAPLACE:
-        named_rule(name)
+    if name not in ROUNDINGS and name != LAPLACE:
+        named_rounding(name)
     if domain.shape is None or domain.cell != (FINE, FINE) or domain.unit != "m":
         raise InputError(f"must be a grid of cells of {FINE:g} m", field="domain", value=domain.cell)
     persons = lattice_people(path, domain, columns=columns, crs=crs, on_note=on_note)
@@ -65,7 +65,7 @@ def audit_rule_discs(
         check_positive(radius, "disc")
         before = float(_sums(inner, _disc(radius)).max() / inner.sum())
         if epsilon is None:
-            rule = named_rule(name)
+            rule = named_rounding(name)
             chance, share = grid_shares(persons, domain.shape, rule.grid, rule.deviation, radius)
             about = f"about the centre of a cell of {FINE:g} m"
         else:
@@ -74,7 +74,7 @@ def audit_rule_discs(
             about = f"about the centre of a cell of {FINE:g} m within {reach} of the report"
         kind = DiscKind(radius=radius, unit="m", centres="places", about=about)
         discs.append(DiscAudit.of(kind, before=before, chance=chance, share=share).as_dict())
-    mean = named_rule(name).mean_distance() if epsilon is None else mean_radius(epsilon)
+    mean = named_rounding(name).mean_distance() if epsilon is None else mean_radius(epsilon)
     return {"rule": name, "people": float(inner.sum()), "mean_distance": mean, "discs": discs}
 
 
