@@ -290,6 +290,26 @@ def verify(factored: bool, cells: int) -> Run:
     return lambda: (float(md.verify(dataset).violations or 0), "violations")
 
 
+def verify_bound(load: Callable[..., md.DesignProblem], route: str, cells: int) -> Run:
+    """The proof of a file's lower bound, by its trees or by pricing."""
+    dataset = md.solve(load(cells=cells))
+    if route == "pricing":
+        dataset = dataset.drop_vars("tree")
+    return lambda: (float(bool(md.verify(dataset).lower_bound_checked)), "bound proved")
+
+
+def cold_sample(cells: int) -> Run:
+    """A report of a table, drawn by a new process."""
+    path = md.save(md.solve(md.load_problem("philadelphia", cells=cells)), Path(tempfile.mkdtemp()) / "table.nc")
+    words = [sys.executable, "-m", "mechdesign", "sample", str(path), "--secret", "0", "--json"]
+
+    def run() -> Answer:
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return 1.0, "drawn"
+
+    return run
+
+
 def client(where: Callable[[Path, int], tuple[float, str]], source: int | str) -> Run:
     """Milliseconds per report of a client: of a file, or of planar Laplace noise on `source` cells of 200 m."""
     folder, file = Path(tempfile.mkdtemp()), source
@@ -347,6 +367,9 @@ COMMANDS = {
     "short edges, 20 x 20 of 0.5": "philadelphia --cells 20 --extent 10 --gap 1e-3",
     "short edges, 35 x 35 of 1": "philadelphia --cells 35 --extent 35 --gap 1e-2",
     "euclidean 10 x 10": "euclidean --cells 10 --loss distance --gap 1e-6",
+    "euclidean 20 x 20 to 1e-8": "euclidean --cells 20 --gap 1e-8",
+    "paris 30 x 30 to 1e-8": "paris --cells 30 --gap 1e-8",
+    "35 x 35 to 1e-6": "philadelphia --cells 35 --gap 1e-6",
     "euclidean 12 x 12": "euclidean --cells 12 --loss distance --gap 1e-4",
     "euclidean 15 x 15": "euclidean --cells 15 --loss distance --gap 1e-4",
     **{f"bumps {seed}": f"{BUMPS} {seed}.asc" for seed in range(3)},
@@ -418,6 +441,13 @@ CASES = {
         routes=routes(reports, True, names=("numpy.choice", "100 of 1000 secrets", "ours")), sizes=(200,), small=12
     ),
     "verify all pairs": Case(routes={"ours": partial(verify, False)}, sizes=(35,), small=5),
+    "verify the bound, all pairs": Case(
+        routes=routes(verify_bound, partial(md.load_problem, "paris"), names=("pricing", "trees")), sizes=(30,), small=8
+    ),
+    "verify the bound, 8 neighbours": Case(
+        routes=routes(verify_bound, philadelphia, names=("pricing", "trees")), sizes=(35,), small=8
+    ),
+    "cold sample": Case(routes={"ours": cold_sample}, sizes=(15, 35), small=5),
     "verify factors": Case(routes={"ours": partial(verify, True)}, sizes=(60,), small=12),
     "client": Case(
         routes={"page": partial(client, in_page), "C": partial(client, in_c), "node": partial(client, in_node)},

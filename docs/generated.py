@@ -1,4 +1,4 @@
-"""Write two pages of reference before the site is built: public names from `__all__`, commands from their help."""
+"""Write pages of reference before the site is built: public names, commands from their help, rules from their table."""
 
 import importlib
 import inspect
@@ -102,10 +102,46 @@ def commands_page() -> str:
     return text
 
 
+def rules_page() -> str:
+    """Return the table of rules that blur positions, with their figures at 45 degrees north."""
+    text = _heading("Rules that blur positions", "=")
+    text += "After this page you know the figures of public rules of blurring, and can look up another latitude.\n\n"
+    text += (
+        "``mechdesign audit RULE --at LATITUDE --disc RADIUS`` prints them with a witness. Figures are for one report\n"
+    )
+    text += (
+        "of positions spread evenly, at 45 degrees north. The disc has a radius of 1,850 ft. Planar Laplace noise is\n"
+    )
+    text += "that of the same mean error. No level is finite except in the rows that state one.\n\n"
+    heads = (
+        "rule",
+        "report",
+        "mean error, m",
+        "in the disc",
+        "nats per km",
+        "noise: in the disc",
+        "noise: nats per km",
+        "source",
+    )
+    text += ".. list-table::\n   :header-rows: 1\n\n" + _row(heads)
+    for name, rule in mechdesign.blurs.RULES.items():
+        found = mechdesign.blurs.audit_rule(name, latitude=45.0)
+        level, noise = found["effective_epsilon"], found["laplace"]
+        shares = [f"{100 * share:.2g} %" for share in (found["share"], noise["share"])]
+        nats = [f"{value:.3g}" for value in ((level or 0) * 1000, noise["nats_per_km"])]
+        mean, stated = f"{found['mean_distance']:,.0f}", nats[0] if level else "no bound"
+        text += _row((f"``{name}``", rule.words, mean, shares[0], stated, shares[1], nats[1], rule.source))
+    return text
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return "".join(f"   {'*' if k == 0 else ' '} - {cell}\n" for k, cell in enumerate(cells))
+
+
 def write(*_: Any) -> None:
-    """Write both pages into `docs/reference`. They are not tracked."""
+    """Write these pages into `docs/reference`. They are not tracked."""
     FOLDER.mkdir(exist_ok=True)
-    for name, text in {"index": names_page(), "commands": commands_page()}.items():
+    for name, text in {"index": names_page(), "commands": commands_page(), "rules": rules_page()}.items():
         path = FOLDER / f"{name}.rst"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -43,6 +43,10 @@ OBLIGATIONS = {
         "No length exceeds the one that the claim names. It is rounded down, or refused where doubles cannot bound it.",
         ("problem/metric.py", "problem/line_integrals.py", "problem/privacy_level.py", "problem/domain.py"),
     ),
+    "tree-bound": Obligation(
+        "A lower bound that trees prove is one, whatever the trees and multipliers are: in verify, and in verify_table.py.",
+        ("verification/tree_bound.py", "verification/verify_table.py"),
+    ),
     "exponential-bound": Obligation("The bound of e^d is a lower bound.", ("mechanism/certificate.py",)),
     "edges-imply-pairs": Obligation(
         "The inequalities of the edges imply those of all pairs: shortest paths add up, and a lattice omits implied pairs only.",
@@ -162,10 +166,15 @@ OBLIGATIONS = {
         ("web/device/client.mjs",),
     ),
     "exported-table": Obligation(
-        "A table that `verify_table.py` proves satisfies the sentences that it prints. It trusts coordinates and unit, integrals"
-        " of a level below its largest, and edge lists that are the claim. It trusts the neighbours around masked cells, and"
+        "A table that `verify_table.py` proves satisfies the sentences that it prints. It trusts coordinates, unit and prior,"
+        " integrals of a level below its largest, and edge lists that are the claim. It trusts the neighbours around masked cells, and"
         " that a varying level is nowhere below the interpolant of its corners.",
         ("verification/verify_table.py",),
+    ),
+    "machine-checked": Obligation(
+        "The program of `proofs/` proves the claims and the bound of an exported `.proof`: the theorems of its checks are"
+        " compiled by Coq without a further axiom. It trusts the integers of the file, and the parts that `proofs/README.md` lists.",
+        ("output/proof_file.py", "output/proof_bound.py", "output/proof_checker.py"),
     ),
     "caps": Obligation(
         "A limit on discs is compared in integers, for every report and every disc, with the people that the file names.",

@@ -32,7 +32,6 @@ def __getattr__(name: str) -> Any:
 
 
 def _unknown(name: str) -> AttributeError:
-    """The error for an unknown name, with similar ones."""
     from difflib import get_close_matches
 
     from mechdesign.base.registry import capabilities

@@ -1,4 +1,5 @@
 from . import baselines as baselines
+from . import blurs as blurs
 from . import devicemap as devicemap
 from . import errors as errors
 from . import extend as extend
@@ -26,6 +27,7 @@ from .output.compare import compare as compare
 from .output.export import export as export
 from .output.sweep import sweep as sweep
 from .problem.domain import Domain as Domain
+from .problem.matrix_metric import Matrix as Matrix
 from .problem.metrics import Discrete as Discrete
 from .problem.metrics import Eikonal as Eikonal
 from .problem.metrics import Euclidean as Euclidean

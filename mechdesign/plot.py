@@ -16,7 +16,6 @@ __all__ = ["diagnosis", "load", "mechanism", "save", "sweep"]
 
 class _Functions(ModuleType):
     def __call__(self, *args: object, **keywords: object) -> NoReturn:
-        """Raise an InputError that names the functions."""
         raise InputError(
             "is a module of functions",
             field="plot",

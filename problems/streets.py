@@ -72,7 +72,7 @@ def problem(
         domain=domain,
         metric=roads.metric(epsilon),
         prior=priors.uniform(domain) if prior == "uniform" else priors.proportional(street_length),
-        loss=TableLoss(values=roads.distances(), units="m") if loss == "streets" else Distance(),
+        loss=TableLoss(values=roads.distances(), unit="m") if loss == "streets" else Distance(),
     )
 
 

@@ -11,7 +11,7 @@ export COVERAGE_FILE=build/.coverage
 python -m coverage run -m pytest -q -p no:xdist tests/mechanism tests/verification tests/output/test_verify_table.py \
     tests/output/test_forged_tables.py tests/output/test_verifier_fuzz.py tests/posteriors/test_capped_files.py \
     tests/positions/test_verify_positions.py tests/positions/test_positions.py tests/positions/test_position_claims.py \
-    tests/posteriors/test_posterior.py tests/programs/test_constraints.py tests/geo/test_disc_audit.py \
+    tests/posteriors/test_posterior.py tests/programs/test_constraints.py tests/blurs/test_disc_audit.py \
     tests/sessions/test_budget.py tests/test_every_failure.py "$@"
 python -m coverage json --quiet -o build/coverage.json
 python -m coverage report --show-missing --precision 1

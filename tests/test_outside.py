@@ -5,6 +5,7 @@ Then solve, verify, save, compare, sweep, plot, export and the command line acce
 
 from __future__ import annotations
 
+import doctest
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,7 @@ from mechdesign.extend import (
     closed_form_mechanism,
     expected_loss,
     finite,
+    finite_array,
     lipschitz,
     repair,
     simplex,
@@ -162,3 +164,65 @@ def test_what_is_not_in_a_table_is_refused(outside, monkeypatch):
     monkeypatch.delitem(SOLVERS, Truthful.name)
     with pytest.raises(InputError, match="no solver"):
         md.solve(Truthful(outside))
+
+
+def test_the_text_of_extend_builds_one_of_each_kind(tmp_path):
+    """Its examples alone, without the lines that take the entries out again."""
+    tables = (METRICS, LOSSES, BASELINES, SOLVERS, FORMATS)
+    before = [set(table) for table in tables]
+    names: dict = {}
+    parsed = doctest.DocTestParser().get_examples(md.extend.__doc__)
+    try:
+        for example in parsed:
+            if "del " not in example.source:
+                exec(compile(example.source, "extend", "exec"), names)
+        added = [set(table) - old for table, old in zip(tables, before, strict=True)]
+        assert [len(new) for new in added] == [1, 1, 1, 1, 1]
+        problem = names["problem"]
+        for mechanism in (md.solve(names["Truthful"](problem)), names["halves"](problem), md.solve(problem)):
+            path = md.save(mechanism, tmp_path / "one.nc", overwrite=True)
+            checked = md.verify(path)
+            assert (checked.certified, checked.reasons) == (True, [])
+            assert checked.edge_source == "geometry"
+            md.export(md.load(path), tmp_path / "one.lines", overwrite=True)
+        assert "halves" in md.compare(problem)["mechanism"].tolist()
+    finally:
+        for table, old in zip(tables, before, strict=True):
+            for name in set(table) - old:
+                del table[name]
+    for base in (Metric, Loss, Program):
+        for method in base.__abstractmethods__:
+            assert f"def {method}(" in md.extend.__doc__
+
+
+def test_metrics_with_arrays_are_kept_bit_for_bit(monkeypatch, tmp_path):
+    """A field of two axes, which a file holds as JSON."""
+
+    @dataclass(frozen=True, kw_only=True, eq=False)
+    class Table(Metric):
+        away: np.ndarray
+        kind = "table of distances"
+        described = (("away", finite_array(2)),)
+
+        def unscaled_edges(self, domain):
+            tail, head = np.triu_indices(domain.size, 1)
+            return Edges(tail=tail, head=head, length=np.asarray(self.away)[tail, head])
+
+        def claim(self, domain):
+            return f"a table of distances that sums to {np.sum(self.away):.17g} nats"
+
+        def words(self, unit, axes):
+            return "a table of distances"
+
+    monkeypatch.setitem(METRICS, Table.kind, Table)
+    away = np.array([[0.0, 1.0, 4 / 3], [1.0, 0.0, 1.1], [4 / 3, 1.1, 0.0]])
+    domain = md.Domain.classes(["a", "b", "c"])
+    problem = md.DesignProblem(domain, 0.5 * Table(away=away), [0.5, 0.25, 0.25], md.losses.ZeroOne())
+    path = md.save(md.solve(problem), tmp_path / "table.nc")
+    checked = md.verify(path)
+    assert (checked.certified, checked.reasons, checked.edge_source) == (True, [], "geometry")
+    # One bit of the array changed in the file: the edges no longer follow from the metric.
+    forged = md.load(path)
+    changed = forged.attrs["metric"].replace(repr(4 / 3), repr(float(np.nextafter(4 / 3, 2))), 1)
+    assert changed != forged.attrs["metric"]
+    assert not md.verify(forged.assign_attrs(metric=changed)).certified

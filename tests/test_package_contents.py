@@ -12,14 +12,14 @@ from conftest import ROOT
 IN_BOTH = {
     ".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md",
     "LICENSE", "README.md", "RELEASING.md", "SECURITY.md", "benchmarks", "docs", "mechdesign", "paper.md", "problems",
-    "pyproject.toml", "scripts", "tests",
+    "proofs", "pyproject.toml", "scripts", "tests",
 }  # fmt: skip
 DATA = {"problems/data/northeast_block_groups_2020.csv.gz"}  # read as it is
 IN_ROOT = IN_BOTH | {".ci", ".github", "conda"}
 KINDS = {
     "", ".asc", ".bib", ".c", ".cff", ".css", ".csv", ".dat", ".geojson", ".html", ".ipynb", ".js", ".json", ".md",
-    ".mjs", ".mts", ".nc", ".npy", ".png", ".py", ".pyi", ".rst", ".sh", ".svg", ".tif", ".toml", ".ts", ".txt",
-    ".typed", ".webp", ".yaml", ".yml",
+    ".mjs", ".ml", ".mts", ".nc", ".npy", ".png", ".py", ".pyi", ".rst", ".sh", ".svg", ".tif", ".toml", ".ts", ".txt",
+    ".typed", ".v", ".webp", ".yaml", ".yml",
 }  # fmt: skip
 
 

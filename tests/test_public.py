@@ -21,6 +21,7 @@ from mechdesign.errors import InputError
 
 ROOMS = [
     "baselines",
+    "blurs",
     "devicemap",
     "extend",
     "factored",

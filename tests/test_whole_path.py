@@ -42,7 +42,7 @@ UNSUITED = {  # the cases that a program refuses
     "eikonal": OWN_REPORTS,
     "eikonal, factored": set(SMALL) - SHORT_LISTS,
     "positions": set(SMALL) - SQUARE_CELLS,
-    "matched": set(SMALL) - (EUCLIDEAN_GRIDS - {"release"}) - {"scattered points"},
+    "matched": set(SMALL) - (EUCLIDEAN_GRIDS - {"release"}) - {"scattered points", "classes in order"},
 }
 
 EVERY_PROGRAM = pytest.mark.parametrize("program", PROGRAMS)

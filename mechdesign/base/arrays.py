@@ -1,7 +1,7 @@
 """Aliases of array types by shape and kind of number: one name each, used in every signature.
 
-Type checkers see the kind of number only. The shape is a promise to the reader: n rows, m columns, d axes of
-coordinates. Arguments that users pass are `ArrayLike`.
+Type checkers do not see the shape, a promise to the reader: n rows, m columns, d axes of coordinates. Arguments that
+users pass are `ArrayLike`.
 """
 
 from __future__ import annotations

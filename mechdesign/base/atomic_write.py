@@ -1,7 +1,4 @@
-"""Output files, written whole or not at all: a temporary file next to the target, flushed, then renamed over it.
-
-Only regular files are replaced.
-"""
+"""Output files, written whole or not at all: a temporary file next to the target, flushed, then renamed over it."""
 
 from __future__ import annotations
 

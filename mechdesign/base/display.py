@@ -50,7 +50,6 @@ class ReprMixin:
 
 
 def _is_default(value: object, default: object) -> bool:
-    """True if a field is at its default."""
     if value is default:
         return True
     # A copy or a file restores an equal value, not the same object.

@@ -1,9 +1,4 @@
-"""Ctrl-C in two steps: the first stops the search and keeps its result; the second aborts.
-
-Python raises KeyboardInterrupt between any two instructions, and drops it in finalizers. Within `two_steps` the first
-Ctrl-C ends the current `interruptible` search, or is held until the next one starts. A solver calls `hold` as soon as
-it has a table to keep.
-"""
+"""Ctrl-C in two steps: the first stops the search and keeps its result; the second aborts."""
 
 from __future__ import annotations
 
@@ -26,6 +21,9 @@ class _State(threading.local):
 _state = _State()
 
 
+# Python raises KeyboardInterrupt between any two instructions, and drops it in finalizers. Within `two_steps` the first
+# Ctrl-C ends the current `interruptible` search, or is held until the next one starts. A solver calls `hold` as soon as
+# it has a table to keep.
 @contextmanager
 def two_steps() -> Iterator[None]:
     """Handle Ctrl-C in two steps, in the main thread and unless the caller handles or ignores SIGINT."""

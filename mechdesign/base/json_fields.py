@@ -1,7 +1,4 @@
-"""Fields of untrusted JSON: names, types, sizes and ranges, checked before an array is made.
-
-Python's JSON has true, NaN, Infinity and integers of any length; here none of these is a number.
-"""
+"""Fields of untrusted JSON: names, types, sizes and ranges, checked before an array is made."""
 
 from __future__ import annotations
 
@@ -28,6 +25,7 @@ LARGEST = 2.0**500
 _EXACT = 2**53  # the integers up to here are doubles
 
 
+# Python's JSON has true, NaN, Infinity and integers of any length; here none of these is a number.
 def read_json(text: str | bytes) -> Any:
     """Parse JSON; raises ValueError for duplicate names, NaN and Infinity, RecursionError for deep nesting."""
     return json.loads(text, object_pairs_hook=_refuse_duplicates, parse_constant=_refuse_constant)
@@ -112,6 +110,27 @@ def finites(value: object, field: str, axes: int = 1) -> Floats:
     if not np.isfinite(values).all():
         raise _field_error("must be finite numbers", field, "nan or inf")
     return values
+
+
+def finite_array(axes: int = 1) -> Reader:
+    """The parser of an array of finite numbers in `Metric.described`.
+
+    Parameters
+    ----------
+    axes : int
+        The number of axes of the array.
+
+    Returns
+    -------
+    callable, from the untrusted value and the name of its field to the array
+
+    Examples
+    --------
+    >>> md.extend.finite_array(2)([[0.0, 1.5], [1.5, 0.0]], "distance")
+    array([[0. , 1.5],
+           [1.5, 0. ]])
+    """
+    return lambda value, field: finites(value, field, axes)
 
 
 def to_json(value: Any) -> Any:

@@ -1,8 +1,4 @@
-"""Labels of rows and columns: places are matched by their labels, never by position.
-
-Labels that number places from 0 or 1 give the order. Ascending numbers and words leave it. Other numbers, duplicates,
-and rows and columns with the same words in two orders are refused.
-"""
+"""Labels of rows and columns: places are matched by their labels, never by position."""
 
 from __future__ import annotations
 
@@ -23,6 +19,8 @@ _INDEX = {"index", "id", "secret", "level_0", "unnamed: 0"}  # names in pandas o
 _UNNAMED = "dim_"  # prefix in xarray of axes without names
 
 
+# Labels that number places from 0 or 1 give the order. Ascending numbers and words leave it. Other numbers, duplicates,
+# and rows and columns with the same words in two orders are refused.
 def place_order(labels: Sequence[Any], field: str, side: str) -> Indices:
     """The positions (n,) of the places 0 to n - 1 among labels."""
     words = [str(label) for label in labels]
@@ -88,10 +86,8 @@ def values_in_place_order(
     *places: Points | None,
     ascending: bool = False,
 ) -> ArrayLike:
-    """The values of a Series, DataFrame or DataArray in the order of the places; other values unchanged.
-
-    places: coordinates (n, k) of each axis, where known. ascending: without them, coordinates must ascend.
-    """
+    """The values of a Series, DataFrame or DataArray in the order of the places; other values unchanged."""
+    # places: coordinates (n, k) of each axis, where known. ascending: without them, coordinates must ascend.
     module = type(values).__module__.partition(".")[0]
     if module == "pandas" and hasattr(values, "axes"):
         return _of_pandas(values, field)

@@ -1,9 +1,4 @@
-"""Lock files: one process and one thread at a time.
-
-The operating system releases a lock when its process ends. With `wait` the empty file remains; without, it names its
-holder and is deleted afterwards. On file systems without locks process ids are compared. A file from another machine
-is refused until somebody deletes it.
-"""
+"""Lock files: one process and one thread at a time."""
 
 from __future__ import annotations
 
@@ -33,6 +28,9 @@ _LOCKED_BYTE = 1 << 30  # the locked byte on Windows: locked bytes cannot be rea
 _PAUSE = 0.02  # seconds between attempts on Windows
 
 
+# The operating system releases a lock when its process ends. With `wait` the empty file remains; without, it names its
+# holder and is deleted afterwards. On file systems without locks process ids are compared. A file from another machine
+# is refused until somebody deletes it.
 @contextlib.contextmanager
 def hold_lock(path: Path, *, field: str, wait: bool = False) -> Iterator[None]:
     """Hold the lock file at `path`; `wait` for other holders, or refuse if there are any; errors name `field`."""

@@ -45,10 +45,8 @@ _last_written = -math.inf  # when a line was written last, of time.monotonic()
 def progress(
     title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False
 ) -> Iterator[Callable[[Any], None]]:
-    """Show the progress of the block; yields the function that takes its states, texts or objects with `brief`.
-
-    target: relative gap; limit: seconds; patient: the first line off a terminal comes after ten seconds.
-    """
+    """Show the progress of the block; yields the function that takes its states, texts or objects with `brief`."""
+    # target: relative gap; limit: seconds; patient: the first line off a terminal comes after ten seconds.
     watched = _Watched(title=title, target=target, limit=limit, patient=patient)
 
     def report(state: Any) -> None:

@@ -1,7 +1,4 @@
-"""Texts in CSV that a spreadsheet would run as formulas, since they begin with = + - or @.
-
-They get an apostrophe in front, and lose it on reading. Texts with apostrophes before such a sign get one more.
-"""
+"""Texts in CSV that a spreadsheet would run as formulas, since they begin with = + - or @."""
 
 from __future__ import annotations
 
@@ -14,6 +11,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _QUOTED = re.compile(r"'+[=+\-@\t\r]")
 
 
+# Such texts get an apostrophe in front, and lose it on reading. Texts with apostrophes before such a sign get one more.
 def cell_of(value: Any) -> Any:
     """A value as a cell of a CSV file: texts quoted where they need it, all else as it is."""
     return f"'{value}" if isinstance(value, str) and _FORMULA.match(value) else value

@@ -18,10 +18,8 @@ def visible(text: object) -> str:
 
 @contextmanager
 def safe_streams(output: TextIO | None, errors: TextIO | None) -> Iterator[None]:
-    """Standard output that raises `OutputError` on failure, and standard error that is then silent.
-
-    Characters without a code are escaped. A failed stream is emptied: Python does not fail over it at its end.
-    """
+    """Standard output that raises `OutputError` on failure, and standard error that is then silent."""
+    # Characters without a code are escaped. A failed stream is emptied: Python does not fail over it at its end.
     with (
         redirect_stdout(output and _Stream(output, silent=False)),
         redirect_stderr(errors and _Stream(errors, silent=True)),
@@ -30,8 +28,6 @@ def safe_streams(output: TextIO | None, errors: TextIO | None) -> Iterator[None]
 
 
 class _Stream:
-    """A text stream for `safe_streams`."""
-
     def __init__(self, stream: TextIO, *, silent: bool) -> None:
         self._stream, self._silent = stream, silent
         self._failure: OutputError | None = None  # comes again: a library may have caught it

@@ -30,10 +30,8 @@ def in_blocks(
     deadline: float = math.inf,
     on_done: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Call work(start, stop) for independent ranges of at most `block` out of range(total), on all cores.
-
-    on_done gets the number done, in this thread. Raises OutOfTime for a range that starts after the deadline.
-    """
+    """Call work(start, stop) for independent ranges of at most `block` out of range(total), on all cores."""
+    # on_done gets the number done, in this thread. Raises OutOfTime for a range that starts after the deadline.
 
     def run_in_time(start: int, stop: int) -> None:
         if time.monotonic() > deadline:

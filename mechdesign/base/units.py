@@ -1,7 +1,4 @@
-"""Units: lengths, which convert into each other; angles; and any other name, such as EUR, which converts to nothing.
-
-A name close to that of a length ("meterss") is refused as a mistake.
-"""
+"""Units: lengths, which convert into each other; angles; and any other name, such as EUR, which converts to nothing."""
 
 from __future__ import annotations
 
@@ -62,6 +59,7 @@ _MIN_LETTERS = 4  # letters of a name that is compared with those of lengths
 _FORBIDDEN_START = "+-.,=@'\"`"  # signs, and characters that start a formula in spreadsheets
 
 
+# A name close to that of a length ("meterss") is refused as a mistake.
 def canonical_unit(name: str, field: str = "unit") -> str:
     """The canonical name: "m" for "metres", other printable names unchanged; UnitError for mistakes."""
     stripped = unicodedata.normalize("NFC", str(name).strip())

@@ -1,7 +1,4 @@
-"""Arguments of a call, checked before any work: types by annotations (`validate_call`), ranges by functions.
-
-A missing or unknown argument is a TypeError.
-"""
+"""Arguments of a call, checked before any work: types by annotations (`validate_call`), ranges by functions."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from mechdesign.cli.audit import audit
 from mechdesign.cli.compare import compare
 from mechdesign.cli.export import export
 from mechdesign.cli.groups import add_commands
+from mechdesign.cli.new import new
 from mechdesign.cli.sample import sample
 from mechdesign.cli.solve import solve
 from mechdesign.cli.verify import verify
@@ -18,6 +19,7 @@ from mechdesign.cli.verify import verify
 COMMANDS: Registry[Any] = Registry(
     "commands",
     {
+        "new": new,
         "solve": solve,
         "compare": compare,
         "verify": verify,
@@ -32,7 +34,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
 )
 PANELS = {
-    "Design": ("level", "area", "solve", "compare"),
+    "Design": ("level", "area", "new", "solve", "compare"),
     "Trust": ("verify", "audit"),
     "Use": ("sample", "export", "session"),
     "Statistics": ("plan", "estimate"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
@@ -13,6 +13,7 @@ from mechdesign.cli.inputs import PEOPLE, InputOptions
 from mechdesign.cli.options import (
     ColumnsOption,
     CrsOption,
+    ExitZeroOption,
     JsonOption,
     OverwriteOption,
     VerboseOption,
@@ -33,8 +34,9 @@ _METRIC_HELP = (
     "--epsilon E instead of --factor; euclidean then needs --unit U."
 )
 _TABLE_HELP = (
-    "A table (.csv, .npy, .parquet), or a rule by which devices round positions: android-coarse or webkit-grid. With "
-    "--disc, --people and --box W,S,E,N also planar-laplace --within METRES --factor ODDS."
+    "A table (.csv, .npy, .parquet), or a rule that blurs positions, such as android-coarse, geohash-6 or decimals-2, "
+    "with --at LATITUDE and --disc. With --disc, --people and --box W,S,E,N android-coarse, webkit-grid and "
+    "planar-laplace --within METRES --factor ODDS are audited where people live."
 )
 
 _OUTPUT_HELP = "The repaired table (.nc), or a picture of the shares of --disc by radius (.png, .pdf, .svg)."
@@ -50,6 +52,10 @@ class AuditExtra(Protocol):
 
     @property
     def rule_parameters(self) -> tuple[str, ...]: ...
+
+    def radii(self) -> list[float]:
+        """The radii of discs in m, for a blur; InputError for options that do not apply to one."""
+        ...
 
     def check_picture(self, path: Path, *, overwrite: bool) -> None:
         """Raise InputError if the picture cannot be drawn, before any work."""
@@ -78,25 +84,66 @@ class AuditExtra(Protocol):
         ...
 
 
+class BlurExtra(Protocol):
+    """Options about blurs that a capability adds to `audit`."""
+
+    @property
+    def is_given(self) -> bool:
+        """True if a blur is audited, not a table."""
+        ...
+
+    def refuse_for_table(self) -> None:
+        """Raise InputError for options that do not apply to a table."""
+        ...
+
+    def rule_options(self, radii: Sequence[float]) -> Mapping[str, float]:
+        """The arguments of an audit of a rule, with radii of discs in m."""
+        ...
+
+    def audit(
+        self, words: Mapping[str, str], radii: Sequence[float], picture: Path | None, *, overwrite: bool
+    ) -> tuple[dict[str, Any], list[Any], bool]:
+        """The JSON document of a blur, its text, and True if the audit fails."""
+        ...
+
+
 # Options of typer stand in the signature: each is a word of the command. The body is the order of its checks.
 @with_extra_options("audit")
+@with_extra_options("audit blur", into="blur")
 def audit(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(help=_TABLE_HELP)],
+    table: Annotated[str | None, typer.Argument(help=_TABLE_HELP)] = None,
     metric: Annotated[str | None, typer.Option("--metric", help=_METRIC_HELP)] = None,
     normalise: Annotated[bool, typer.Option("--normalise", help="Divide every row by its sum.")] = False,
     output: Annotated[Path | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
     extra: AuditExtra | None = None,
+    blur: BlurExtra | None = None,
     columns: ColumnsOption = None,
     crs: CrsOption = None,
+    exit_zero: ExitZeroOption = False,
     overwrite: OverwriteOption = False,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Example: `mechdesign audit android-coarse`.
 
-    Compute the effective epsilon of a table that another program made. With -o, also repair and certify it.
+    Compute the effective epsilon of a table that another program made: exit code 1 if it breaks the claim. With -o,
+    also repair and certify it: exit code 0. With
+    --function or --command, look for defects of a program that blurs positions.
     """
+    if table is not None and table.startswith("--"):
+        # Without a table Click takes the first parameter for it.
+        context.args, table = [table, *context.args], None
+    if blur is not None and blur.is_given:
+        unused = {"table": table, "metric": metric, "normalise": normalise or None, "columns": columns, "crs": crs}
+        _refuse("does not apply to a blur", unused)
+        level = parameter_values("a blur", ("within", "factor"), context.args)
+        radii = [] if extra is None else extra.radii()
+        _show_blur(blur.audit(level, radii, output, overwrite=overwrite), exit_zero=exit_zero, as_json=as_json)
+        return
+    if table is None:
+        remedy = "pass a table or a rule, --function MODULE:NAME or --command PROGRAM"
+        raise InputError("is required", field="table", value="none", remedy=remedy)
     inputs = InputOptions(columns, crs)
     inputs.refuse_unused_system(*(() if extra is None else extra.files))
     picture = None
@@ -106,16 +153,18 @@ def audit(
     # A word without a suffix that names no file is a rule.
     if not Path(table).suffix and not Path(table).exists():
         parameters = parameter_values("a rule", () if extra is None else extra.rule_parameters, context.args)
-        for name, value in {"metric": metric, "output": output, "normalise": normalise or None}.items():
-            if value is not None:
-                raise InputError("does not apply to a rule", field=name, value=value)
+        _refuse("does not apply to a rule", {"metric": metric, "output": output, "normalise": normalise or None})
         report = None
         if extra is not None:
             report = extra.audit_rule(table, parameters, inputs, picture, overwrite=overwrite)
-        _show_rule(table, report, as_json=as_json)
+        radii = [] if extra is None else extra.radii()
+        given = {} if blur is None else blur.rule_options(radii)
+        _show_rule(table, report, given, as_json=as_json)
         return
     if extra is not None:
         extra.check_table()
+    if blur is not None:
+        blur.refuse_for_table()
     from mechdesign.base.atomic_write import check_target
     from mechdesign.output.text_tables import show
 
@@ -129,11 +178,14 @@ def audit(
         document |= fields
         words += more
     show(document, words, as_json=as_json)
+    # With -o the result is the repaired file, which is certified.
+    if document["verdict"] == "broken" and output is None and not exit_zero:
+        raise typer.Exit(1)
 
 
 def _audit_table(
     table: Path,
-    build: Callable[[int], DesignProblem],
+    build: DesignProblem | Callable[[int], DesignProblem],
     columns: dict[str, str] | None,
     *,
     normalise: bool,
@@ -146,14 +198,17 @@ def _audit_table(
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import require_verified
     from mechdesign.output.reports.verdict import audit_words
+    from mechdesign.problem.problem import DesignProblem
     from mechdesign.problem.tables import read_table
     from mechdesign.verification.audit import audit_checked, check_table, repair_checked
 
     notes = list[str]()
-    entries = read_table(table, columns=columns, on_note=notes.append)
+    known = build if isinstance(build, DesignProblem) else None
+    labels = {} if known is None else {"secrets": known.domain.labels, "reports": known.reports.labels}
+    entries = read_table(table, columns=columns, on_note=notes.append, **labels)
     for note in notes:
         printing.note(note)
-    built = build(len(entries))
+    built = build if isinstance(build, DesignProblem) else build(len(entries))
     printing.note_compiling()
     with printing.progress(f"audit {table.name}") as on_progress:
         checked = check_table(entries, built, normalise=normalise)
@@ -170,7 +225,24 @@ def _audit_table(
     return document, list(audit_words(result, outcome, verbose=verbose)), entries, built
 
 
-def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as_json: bool) -> None:
+def _refuse(why: str, options: Mapping[str, object]) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(why, field=name, value=value)
+
+
+def _show_blur(report: tuple[dict[str, Any], list[Any], bool], *, exit_zero: bool, as_json: bool) -> None:
+    from mechdesign.output.text_tables import show
+
+    document, words, fails = report
+    show(document, words, as_json=as_json)
+    if fails and not exit_zero:
+        raise typer.Exit(1)
+
+
+def _show_rule(
+    rule: str, report: tuple[dict[str, Any], list[str]] | None, given: Mapping[str, float], *, as_json: bool
+) -> None:
     """Print the audit of a rule: the report of further options, else that of the rule itself."""
     from mechdesign.output.reports.verdict import RULE_AUDITOR
     from mechdesign.output.text_tables import show
@@ -179,14 +251,14 @@ def _show_rule(rule: str, report: tuple[dict[str, Any], list[str]] | None, *, as
         show(*report, as_json=as_json)
         return
     auditor = RULE_AUDITOR.get()
-    document = auditor.audit(rule)
+    document = auditor.audit(rule, **given)
     show(document, auditor.words(document), as_json=as_json)
 
 
 def _problem_builder(
     context: typer.Context, metric: str | None, inputs: InputOptions
-) -> tuple[Callable[[int], DesignProblem], dict[str, str] | None]:
-    """The problem of --metric as a function of the number of secrets, and the columns of --columns."""
+) -> tuple[DesignProblem | Callable[[int], DesignProblem], dict[str, str] | None]:
+    """The problem of --metric, or it as a function of the number of secrets, and the columns of --columns."""
     from mechdesign.cli.metric_problem import SETTINGS, named_problem
     from mechdesign.problem.places import PLACE_ROLES
     from mechdesign.problem.problem_files import shipped_paths
@@ -209,7 +281,7 @@ def _problem_builder(
         else:
             file, words = parse_problem(metric, context)
             problem = file.build(**words)
-        return lambda secrets: problem, columns
+        return problem, columns
     # The discrete metric has no length, so its level is a factor alone.
     lengths = ("within", "factor") if metric == "euclidean" else ("factor",)
     values = parameter_values(metric, (*SETTINGS[metric], *lengths), context.args)

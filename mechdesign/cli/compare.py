@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -22,7 +22,7 @@ from mechdesign.cli.values import parse_scales
 from mechdesign.errors import INTERRUPTED, InputError, MechdesignError
 
 if TYPE_CHECKING:
-    from mechdesign.output.own_mechanisms import InputMechanisms
+    from mechdesign.output.own_makers import InputMechanisms
     from mechdesign.problem.problem import DesignProblem
 
 _OUTPUT_HELP = "File to write: .csv, .tex, .json or .html. With --scales: .csv, .tex, .html, .nc, .png, .pdf or .svg."
@@ -63,8 +63,12 @@ def compare(
     if along is not None and only is not None:
         raise InputError("cannot be combined with --scales", field="only", value=only)
     _check_output(output, curve=along is not None, overwrite=overwrite)
-    built = file.build(**parameters)
-    mechanisms = read_mechanisms(mine or (), columns=InputOptions(columns).columns_of(*TABLE_ROLES), on_note=note)
+    built, stated = file.build_stated(**parameters)
+    mechanisms: dict[str, Any] = read_mechanisms(
+        mine or (), built, columns=InputOptions(columns).columns_of(*TABLE_ROLES), on_note=note
+    )
+    if stated is not None:
+        mechanisms = {file.name: stated, **mechanisms}
     targets = {"gap": gap, "time_limit": time_limit}
     if along is not None:
         _curve(built, along, mechanisms, targets, output, overwrite=overwrite, as_json=as_json)

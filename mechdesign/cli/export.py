@@ -15,10 +15,15 @@ from mechdesign.cli.values import row_range
 from mechdesign.errors import InputError
 
 _OUTPUT_HELP = (
-    "The suffix decides. Tables: .csv, .json, .parquet. Pictures: .png, .pdf, .svg. A page that proves its own table: "
-    ".html. A device map of a factored file: .compact. Without a suffix: the folder of a client for apps."
+    "The suffix decides. Tables: .csv, .json, .parquet. Cells on a map: .geojson, .gpkg, .tif. Integers for "
+    "mechdesign-check: .proof. Pictures: .png, .pdf, .svg. A page that proves its own table: .html. A device map of a "
+    "factored file: .compact. Without a suffix: the folder of a client for apps."
 )
 _FILES_HELP = "A mechanism, sweep, diagnosis, device map or session design; or an estimate, followed by its mechanisms."
+_NAMES = {"from_place": "from"}  # options whose argument has another name
+_FROM_HELP = "Cells: add the probability of each report from this place."
+LARGE_CSV = 10e6  # bytes
+CSV_LINE = 70  # bytes of a line of CSV, as measured on areas of 200 m cells
 _ROWS_HELP = "Secrets to write (FIRST:END) or to draw (3,5)."
 
 
@@ -34,7 +39,21 @@ def _write_table(file: Path, output: Path, *, rows: str | None, **options: Any) 
     from mechdesign.mechanism.storage import load
     from mechdesign.output.export import export as write_table
 
-    write_table(load(file), output, rows=row_range(rows), **options)
+    mechanism = load(file)
+    if rows is None:
+        _note_large_table(mechanism, output)
+    write_table(mechanism, output, rows=row_range(rows), **options)
+
+
+def _note_large_table(mechanism: Any, output: Path) -> None:
+    """Say the size of a large CSV table before it is written."""
+    from mechdesign.output.text_tables import note
+
+    if output.suffix.lower() != ".csv" or "mass" not in mechanism:
+        return
+    size = mechanism["mass"].size * CSV_LINE
+    if size > LARGE_CSV:
+        note(f"about {size / 1e6:.0f} MB: --rows FIRST:END writes a part, and .parquet is several times smaller")
 
 
 TABLE = Exporter(write=_write_table, takes=frozenset({"rows", "degrees", "with_verifier"}))
@@ -56,9 +75,17 @@ def export(
     over: Annotated[
         Path | None, typer.Option("--over", help="Pictures: GeoJSON of lines to draw on the map, such as streets.")
     ] = None,
+    bits: Annotated[
+        int | None,
+        typer.Option("--bits", help="Clients: round masses to 32 or 24 bits, and certify them again: a smaller file."),
+    ] = None,
     title: Annotated[
         str | None, typer.Option("--title", help="Pictures and pages: the first line, such as the name of the place.")
     ] = None,
+    from_place: Annotated[str | None, typer.Option("--from", metavar="LON,LAT", help=_FROM_HELP)] = None,
+    cells: Annotated[
+        bool, typer.Option("--cells", help="Parquet: write the cells as GeoParquet, not the table.")
+    ] = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,16 +100,22 @@ def export(
         from mechdesign.output.export import FORMATS
 
         if suffix not in FORMATS:
-            known = ", ".join(sorted({*FORMATS, *EXPORTERS} - {""}))
+            known = ", ".join(sorted({name for name in (*FORMATS, *EXPORTERS) if name.startswith(".")}))
             raise InputError("unknown kind of output", field="output", value=output, remedy=f"use one of {known}")
-    exporter = EXPORTERS.get(suffix, TABLE)
+    # A table and a layer of cells have the suffix .parquet.
+    exporter = EXPORTERS.get(f"cells{suffix}" if cells and f"cells{suffix}" in EXPORTERS else suffix, TABLE)
     options: dict[str, Any] = {"rows": rows, "degrees": degrees, "with_verifier": with_verifier, "over": over}
-    options["title"] = title
+    options |= {"title": title, "from_place": from_place, "cells": cells}
+    options["bits"] = bits
     options["mechanisms"] = mechanisms
     # An option of another kind is refused: ignored, it would seem to have worked.
     for name, value in options.items():
         if value and name not in exporter.takes:
-            raise InputError(f"does not apply to {suffix or 'a client'}", field=name.replace("_", "-"), value=output)
+            raise InputError(
+                f"does not apply to {suffix or 'a client'}",
+                field=_NAMES.get(name, name.replace("_", "-")),
+                value=output,
+            )
     taken = {name: value for name, value in options.items() if name in exporter.takes}
     printing.note_compiling()
     with printing.progress(f"export {file.name}") as on_progress:

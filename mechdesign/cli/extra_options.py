@@ -1,4 +1,4 @@
-"""Options that a capability adds to a command: a dataclass of typer options, passed as its argument `extra`."""
+"""Options that a capability adds to a command: a dataclass of typer options, passed as an argument of it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from typing import Any, TypeVar, get_type_hints
 from mechdesign.base.registry import Registry
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-EXTRA_OPTIONS: Registry[type[Any]] = Registry("command options")  # by the name of the command
+EXTRA_OPTIONS: Registry[type[Any]] = Registry(
+    "command options"
+)  # by the name of the command, and a second word for further ones
 
 
-def with_extra_options(name: str) -> Callable[[Command], Command]:
-    """Decorate a command: the options of a capability replace its parameter `extra`."""
+def with_extra_options(name: str, into: str = "extra") -> Callable[[Command], Command]:
+    """Decorate a command: the options of a capability under this name replace its parameter `into`."""
 
     def decorate(command: Command) -> Command:
         kind = EXTRA_OPTIONS.get(name)
@@ -24,13 +26,13 @@ def with_extra_options(name: str) -> Callable[[Command], Command]:
         @wraps(command)
         def run(*args: Any, **values: Any) -> Any:
             options = {each.name: values.pop(each.name) for each in added if each.name in values}
-            return command(*args, **values, extra=None if kind is None else kind(**options))
+            return command(*args, **values, **{into: None if kind is None else kind(**options)})
 
         # Typer builds the options from the signature, so the added ones must stand there.
         declared = signature(command, eval_str=True)
         parameters: list[Parameter] = []
         for parameter in declared.parameters.values():
-            parameters += added if parameter.name == "extra" else [parameter]
+            parameters += added if parameter.name == into else [parameter]
         decorated: Any = run
         decorated.__signature__ = declared.replace(parameters=parameters)
         decorated.__annotations__ = {each.name: each.annotation for each in parameters}

@@ -26,11 +26,10 @@ SETTINGS = {
 def named_problem(
     metric: str, parameters: Mapping[str, str], *, secrets: int, columns: Columns = None
 ) -> DesignProblem:
-    """The problem of a metric with a uniform prior, for a table of `secrets` rows.
-
-    euclidean: epsilon (nats per unit), unit, loss (squared by default), and either grid (AxB, AxBxC or A cells, the
-    last axis fastest) with cell, or places and reports (CSV files). discrete: epsilon (nats), loss (default zero-one).
-    """
+    """The problem of a metric with a uniform prior, for a table of `secrets` rows."""
+    # euclidean: epsilon (nats per unit), unit, loss (squared by default), and either grid (AxB, AxBxC or A cells, the
+    # last axis fastest) with cell, or places and reports (CSV files). discrete: epsilon (nats), loss (default
+    # zero-one).
     if metric not in SETTINGS:
         remedy = "use one of " + ", ".join(SETTINGS)
         raise InputError("unknown metric", field="metric", value=metric, remedy=remedy)

@@ -15,9 +15,9 @@ def real(name: str, help: str, metavar: str = "NUMBER") -> Any:
     return typer.Option(name, help=help, metavar=metavar, parser=_reader(real_number))
 
 
-def whole(name: str, help: str) -> Any:
+def whole(name: str, help: str, metavar: str = "INTEGER") -> Any:
     """An option that takes an integer."""
-    return typer.Option(name, help=help, metavar="INTEGER", parser=_reader(whole_number))
+    return typer.Option(name, help=help, metavar=metavar, parser=_reader(whole_number))
 
 
 def _reader(read: Callable[[str], float]) -> Callable[[Any], Any]:
@@ -55,6 +55,10 @@ ProblemArgument = Annotated[
 FileArgument = Annotated[Path, typer.Argument(help="A mechanism file (NetCDF).")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 GapOption = Annotated[float, real("--gap", help="Stop when (loss - lower bound) / loss is at most this.")]
+OwnGapOption = Annotated[
+    float | None,
+    real("--gap", help="Stop when (loss - lower bound) / loss is at most this; by default 0.001, 0.005 for a pool."),
+]
 LimitOption = Annotated[float, real("--time-limit", help="Seconds. At the limit the best table so far is certified.")]
 BoundOption = Annotated[
     bool | None,
@@ -62,6 +66,9 @@ BoundOption = Annotated[
         "--bound/--no-bound",
         help="Compute a lower bound on the loss even if the method does not need one, or skip it.",
     ),
+]
+ExitZeroOption = Annotated[
+    bool, typer.Option("--exit-zero", help="Exit with 0 after a bad verdict too; errors keep their exit codes.")
 ]
 OverwriteOption = Annotated[bool, typer.Option("--overwrite", help="Replace an existing output.")]
 VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Print all figures and the full claim.")]
@@ -76,7 +83,8 @@ _CRS_HELP = "Coordinate system of inputs that declare none, such as EPSG:27700; 
 CrsOption = Annotated[str | None, typer.Option("--crs", metavar="SYSTEM", help=_CRS_HELP)]
 BoxOption = Annotated[str | None, typer.Option("--box", metavar="W,S,E,N", help="A box in degrees, instead of a file.")]
 AREAS: Any = typer.Option(
-    "--areas", help="Polygons (.geojson), labels (.csv of cell and area, .asc, .tif), or 3x3 blocks."
+    "--areas",
+    help="Polygons (.geojson, .gpkg, .shp, .fgb), labels (.csv of cell and area, .asc, .tif), 3x3 blocks, or classes.",
 )
 NameFieldOption = Annotated[
     str | None,

@@ -18,10 +18,10 @@ from mechdesign.cli.options import (
     BoundOption,
     ColumnsOption,
     CrsOption,
-    GapOption,
     JsonOption,
     LimitOption,
     OverwriteOption,
+    OwnGapOption,
     ProblemArgument,
     VerboseOption,
     check_outputs,
@@ -78,7 +78,7 @@ class SolveRequest:
     program: str
     distances: str | None
     worst_loss: float | None
-    gap: float
+    gap: float | None
     time_limit: float
     method: str
     rounds: int | None
@@ -93,15 +93,17 @@ class SolveRequest:
         from mechdesign.solvers.solve import check_targets
 
         self._program_class()
-        check_targets(self.gap, self.time_limit)
+        check_targets(1.0 if self.gap is None else self.gap, self.time_limit)
 
     def build(self) -> Program:
         from mechdesign.errors import InputError
         from mechdesign.programs.constrained import Constrained
         from mechdesign.programs.optimal import Optimal
 
-        problem = self.file.build(**self.parameters)
+        problem, stated = self.file.build_stated(**self.parameters)
         self.inputs.refuse_unused_system(*(() if self.extra is None else self.extra.files))
+        if stated is not None:
+            return self._own_program(stated)
         limit = None if self.extra is None else self.extra.limit(problem, self.inputs)
         if self.extra is not None and limit is not None:
             if self.program != Optimal.name or self.explain:
@@ -110,6 +112,17 @@ class SolveRequest:
         if self.explain and self.program != Optimal.name:
             raise InputError("is for the optimal program", field="explain", value=self.program)
         return self._program_class()(problem, **self._program_options())
+
+    def _own_program(self, program: Program) -> Program:
+        """The program that the file returns; refuses options that would state another one."""
+        from mechdesign.errors import InputError
+        from mechdesign.programs.optimal import Optimal
+
+        options = {"program": None if self.program == Optimal.name else self.program} | self._program_options()
+        for name, value in options.items():
+            if value is not None:
+                raise InputError("the problem file returns a program of its own", field=name, value=value)
+        return program
 
     def run(self, program: Program, on_progress: Callable[[Progress], None]) -> xr.Dataset:
         from mechdesign.solvers.choose import FACTORED_SOLVER
@@ -162,7 +175,7 @@ def solve(
         float | None, real("--worst-loss", help="For bounded: the maximum loss from any secret.")
     ] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="NetCDF file to write.")] = None,
-    gap: GapOption = 1e-3,
+    gap: OwnGapOption = None,
     time_limit: LimitOption = float("inf"),
     method: Annotated[str, typer.Option("--method", help=_METHOD_HELP)] = "auto",
     rounds: Annotated[int | None, whole("--rounds", help="For the factored form: number of weight updates.")] = None,
@@ -195,7 +208,7 @@ def solve(
     from mechdesign.base.atomic_write import check_target
     from mechdesign.output import text_tables as printing
     from mechdesign.programs.optimal import Optimal
-    from mechdesign.solvers.estimate import route_facts, route_sentence
+    from mechdesign.solvers.estimate import default_gap, route_facts, route_sentence
 
     request = SolveRequest(
         file=file,
@@ -216,13 +229,15 @@ def solve(
     request.check()
     check_outputs((output, check_target), overwrite=overwrite)
     built = request.build()
+    if gap is None:
+        request = replace(request, gap=default_gap(built, request.method))
     printing.note_compiling()
     if explain:
-        words = [route_sentence(built.problem, request.method)]
-        printing.show(route_facts(built.problem, request.method), words, as_json=as_json)
+        words = [route_sentence(built.problem, request.method, request.gap)]
+        printing.show(route_facts(built.problem, request.method, request.gap), words, as_json=as_json)
         return 0
     if built.name == Optimal.name:
-        printing.note(route_sentence(built.problem, request.method))
+        printing.note(route_sentence(built.problem, request.method, request.gap))
     report = _solve_and_print(request, built, output, started, overwrite=overwrite, verbose=verbose, as_json=as_json)
     remedy = "Use --method auto." if request.method != "auto" else "Use a larger --gap, or a smaller problem."
     return report.exit_code(remedy=remedy)

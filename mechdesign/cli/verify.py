@@ -9,6 +9,7 @@ import typer
 
 from mechdesign.cli.extra_options import with_extra_options
 from mechdesign.cli.options import FileArgument, JsonOption, VerboseOption
+from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
     from mechdesign.mechanism.mechanism_file import MechanismFile
@@ -37,6 +38,10 @@ def verify(
     bound: Annotated[
         bool, typer.Option("--bound/--no-bound", help="Recompute the lower bound of a factored file, or skip it.")
     ] = True,
+    checker: Annotated[
+        Path | None,
+        typer.Option("--checker", help="Also run mechdesign-check, the checker of proofs/.", metavar="PROGRAM"),
+    ] = None,
     extra: VerifyExtra | None = None,
     verbose: VerboseOption = False,
     as_json: JsonOption = False,
@@ -46,12 +51,14 @@ def verify(
     Prove or refuse the claim of a mechanism file, a session design or a device map, from its integers alone.
     """
     from mechdesign.output import text_tables as printing
-    from mechdesign.output.reports.verdict import verification_words
-    from mechdesign.verification.verify import file_kind
+    from mechdesign.output.reports.verdict import checker_words, verification_words
+    from mechdesign.verification.kinds import file_kind
     from mechdesign.verification.verify import verify as verify_file
 
     if extra is not None:
         extra.check(file, is_table=file_kind(file) is None)
+    if checker is not None:
+        _check_checker(checker, is_table=file_kind(file) is None)
     printing.note_compiling()
     with printing.progress(f"verify {file.name}") as on_progress:
         result = verify_file(file, bound=bound, on_progress=on_progress)
@@ -61,7 +68,21 @@ def verify(
     if extra is not None and extra.is_given and stored is not None:
         fields, more = extra.report(stored)
         document |= fields
+    if checker is not None and stored is not None:
+        from mechdesign.output.proof_checker import claims_proved_by
+
+        document["proved_by_checker"] = claims_proved_by(checker, stored)
+        more += checker_words(document["proved_by_checker"])
     words = () if as_json else verification_words(result, stored, verbose=verbose)
     printing.show(document, [*words, *more], as_json=as_json)
     if not result.certified:
         raise typer.Exit(1)
+
+
+def _check_checker(checker: Path, *, is_table: bool) -> None:
+    """Raise an InputError if the program does not exist, or if the file is not a table, before any work."""
+    from mechdesign.output.proof_checker import checker_program
+
+    checker_program(checker)
+    if not is_table:
+        raise InputError("checks the tables of mechanisms only", field="checker", value=checker)

@@ -1,8 +1,4 @@
-"""The best closed form that satisfies the claim of a problem, remapped under its prior: no design may lose more.
-
-All forms are private by theorem, normalised geometric noise if its rows have equal sums. Remapping keeps privacy.
-`BASELINES` keep their level and certify the scale after rounding; these forms are certified at the claim itself.
-"""
+"""The best closed form that satisfies the claim of a problem, remapped under its prior: no design may lose more."""
 
 from __future__ import annotations
 
@@ -48,11 +44,12 @@ class ClosedForm:
     seconds: float = 0.0
 
 
+# All forms are private by theorem, normalised geometric noise if its rows have equal sums. Remapping keeps privacy.
+# `BASELINES` keep their level and certify the scale after rounding; these forms are certified at the claim itself.
 def best_closed_form(problem: DesignProblem, *, deadline: float = math.inf) -> ClosedForm:
-    """The certified closed form of smallest expected loss, or the constant report. Cost: O(n m^2) and one certificate.
-
-    Raises SolverError with an estimate if certifying would end after the deadline, which is of time.monotonic().
-    """
+    """The certified closed form of smallest expected loss, or the constant report."""
+    # Cost: O(n m^2) and one certificate. Raises SolverError with an estimate if certifying would end after the
+    # deadline, which is of time.monotonic().
     # Large problems leave most of the time to a search.
     now = time.monotonic()
     until = now + _TIME_SHARE * (deadline - now) if problem.domain.size > MAX_REMAPPED_SECRETS else math.inf
@@ -86,7 +83,6 @@ def certified_closed_forms(problem: DesignProblem) -> Iterator[ClosedForm]:
 
 
 def _require_time(problem: DesignProblem, mass: Masses, now: float, deadline: float) -> None:
-    """Raise SolverError if a certificate would end after the deadline."""
     remaining = deadline - now
     if remaining == math.inf or len(problem.edges.tail) * mass.shape[1] < _UNTIMED_WORK:
         return
@@ -177,7 +173,6 @@ def _exponential(problem: DesignProblem, share: float) -> Matrix:
 
 
 def _remap_table(problem: DesignProblem, table: Matrix) -> tuple[Matrix, float]:
-    """The table after the Bayes remap, and its loss."""
     target, loss = best_reports(table, problem.weighted_loss)
     remapped = np.zeros_like(table)
     np.add.at(remapped.T, target, table.T)
@@ -185,7 +180,6 @@ def _remap_table(problem: DesignProblem, table: Matrix) -> tuple[Matrix, float]:
 
 
 def _constant_report(problem: DesignProblem) -> ClosedForm:
-    """The best constant report."""
     # Rounded once and repeated: equal rows are private for any metric.
     mass = np.tile(round_private(constant_table(problem)[:1], problem.edges), (problem.domain.size, 1))
     return ClosedForm(name="constant", mass=mass, loss=total_cost(mass, problem.weighted_loss))

@@ -30,16 +30,12 @@ def closed_form_mechanism(
 
     Parameters
     ----------
-    problem : DesignProblem
-        The metric, prior and loss.
-    table : (n, m) array
-        Probabilities P(y|u).
+    problem, table : DesignProblem, (n, m) array
+        The metric, prior and loss; probabilities P(y|u).
     name : str
         The name of the mechanism in files.
-    claimed_epsilon : float or None
-        The nominal parameter, in nats per unit.
-    parameters : mapping
-        Further parameters for the file.
+    claimed_epsilon, parameters : float or None, mapping
+        The nominal parameter, in nats per unit; further parameters for the file.
 
     Returns
     -------

@@ -22,8 +22,7 @@ def constant_mechanism(problem: DesignProblem) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism; its ratio is 0.
+    xarray.Dataset, of ratio 0
 
     Examples
     --------

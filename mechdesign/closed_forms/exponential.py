@@ -24,8 +24,7 @@ def exponential_mechanism(problem: DesignProblem) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism, certified at the smallest scale that holds.
+    xarray.Dataset, certified at the smallest scale that holds
 
     Examples
     --------

@@ -32,11 +32,9 @@ _ROWS = 256  # places at a time whose distances to all others are in memory
 
 
 def truncated(problem: DesignProblem, epsilon: float | None = None, *, angle_precision: float) -> xr.Dataset:
-    """The planar Laplace table at the eps' with which a sampler of finite precision satisfies `epsilon`.
-
-    By Theorem 4.2 a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest cell is
-    private for `epsilon`. The table is certified in integers; reports drawn by `Sampler` need no theorem.
-    """
+    """The planar Laplace table at the eps' with which a sampler of finite precision satisfies `epsilon`."""
+    # By Theorem 4.2 a machine with angles of `angle_precision` radians that runs at eps' and reports the nearest cell
+    # is private for `epsilon`. The table is certified in integers; reports drawn by `Sampler` need no theorem.
     level = level_or_default(problem, epsilon)
     shape, cell = lattice_problem(problem, "the truncated Laplace mechanism")
     if len(shape) != 2:
@@ -76,10 +74,8 @@ def finite_precision_bound(running_epsilon: float, step: float, angle_precision:
 
 
 def finite_precision_epsilon(epsilon: float, step: float, angle_precision: float, r_max: float) -> float:
-    """The largest eps', in nats per unit, with `finite_precision_bound` at most `epsilon`.
-
-    step, the pitch u of the grid, and r_max in units; angle_precision in radians.
-    """
+    """The largest eps', in nats per unit, with `finite_precision_bound` at most `epsilon`."""
+    # step, the pitch u of the grid, and r_max in units; angle_precision in radians.
     level = check_epsilon(epsilon)
     q = _quotient(step, angle_precision, r_max)
     # (2), solved for d_theta, for the message.

@@ -38,8 +38,7 @@ def geometric_mechanism(
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism, certified at the smallest scale that holds.
+    xarray.Dataset, certified at the smallest scale that holds
 
     Examples
     --------

@@ -54,11 +54,9 @@ def displacements(shape: tuple[int, ...], cell: float, epsilon: float) -> int:
 
 
 def clamp_to_border(offsets: Floats, domain: Domain) -> Matrix:
-    """The table (n, n) of noise with masses `offsets` at displacement (|a|, |b|), outside mass at the nearest cell.
-
-    offsets (k,) or (k, k) at non-negative displacements in cells, k at least the longest side a of the domain. Cost:
-    O(a k^2 + n a k) time, O(n^2 + k^2) memory.
-    """
+    """The table (n, n) of noise with masses `offsets` at displacement (|a|, |b|), outside mass at the nearest cell."""
+    # offsets (k,) or (k, k) at non-negative displacements in cells, k at least the longest side a of the domain. Cost:
+    # O(a k^2 + n a k) time, O(n^2 + k^2) memory.
     assert domain.shape is not None and domain.index is not None
     kernel = offsets[:, None] if offsets.ndim == 1 else offsets
     shape = (domain.shape[0], 1) if len(domain.shape) == 1 else (domain.shape[0], domain.shape[1])

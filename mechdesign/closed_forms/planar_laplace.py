@@ -9,8 +9,7 @@
 * normalised: each row over the domain is divided by its own sum, as in Alvim et al. 2018 (section IV-A). The sums
   differ, so the true level exceeds eps: on 30 x 30 cells of 150 m at 0.0040951271 per m it is 1.276 eps.
 
-Source: Andrés et al. 2013, section 4. Its mean squared error 37.5 at eps = 0.4 is the first row of Table I of
-Koufogiannis & Pappas 2016.
+Source: Andrés et al. 2013, section 4.
 """
 
 from __future__ import annotations
@@ -56,8 +55,7 @@ def planar_laplace_mechanism(
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism, certified at the smallest scale that holds.
+    xarray.Dataset, certified at the smallest scale that holds
 
     Examples
     --------

@@ -31,8 +31,7 @@ def randomized_response_mechanism(problem: DesignProblem, epsilon: float | None 
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism, certified at the smallest scale that holds.
+    xarray.Dataset, certified at the smallest scale that holds
 
     Examples
     --------

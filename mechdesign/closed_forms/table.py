@@ -1,9 +1,4 @@
-"""The registry of baselines, which `compare` and `sweep` set next to a design, and pictures draw.
-
-Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism. It raises
-UnsuitableError for unsupported problems. Capabilities fill ANYWHERE (private between
-any two positions) and FREQUENCY_ORACLES (estimation of distributions), which `compare` adds on request.
-"""
+"""The registry of baselines, which `compare` and `sweep` set next to a design, and pictures draw."""
 
 from __future__ import annotations
 
@@ -21,6 +16,9 @@ from mechdesign.closed_forms.randomized_response import randomized_response_mech
 from mechdesign.problem.problem import DesignProblem
 
 Baseline = Callable[[DesignProblem], xr.Dataset]
+# Add yours with BASELINES["mine"] = f, where f takes a DesignProblem and returns a certified mechanism. It raises
+# UnsuitableError for unsupported problems. Capabilities fill ANYWHERE (private between any two positions) and
+# FREQUENCY_ORACLES (estimation of distributions), which `compare` adds on request.
 BASELINES: Registry[Baseline] = Registry(
     "baselines",
     {

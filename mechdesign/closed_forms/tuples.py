@@ -40,10 +40,8 @@ def tuple_distances(problem: DesignProblem, count: int) -> Matrix:
 
 
 def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
-    """The problem over tuples of `count` secrets, for d_inf: reports are tuples of reports, points are independent.
-
-    The loss is the mean of the points' losses, so that it compares with the loss of one point.
-    """
+    """The problem over tuples of `count` secrets, for d_inf: reports are tuples of reports, points are independent."""
+    # The loss is the mean of the points' losses, so that it compares with the loss of one point.
     distances = tuple_distances(problem, count)
     report_count = problem.reports.size**count
     require_memory(len(distances), report_count, tables=4, noun="a table over tuples")
@@ -61,11 +59,9 @@ def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
 
 
 def independent(problem: DesignProblem, mechanisms: Sequence[xr.Dataset]) -> xr.Dataset:
-    """One report for every point, each by its mechanism over the secrets and reports of `problem`.
-
-    A mechanism for `tuple_problem`, certified at its multiple of d_inf: at most c_1 + ... + c_n if mechanism i is
-    private for c_i times the metric.
-    """
+    """One report for every point, each by its mechanism over the secrets and reports of `problem`."""
+    # A mechanism for `tuple_problem`, certified at its multiple of d_inf: at most c_1 + ... + c_n if mechanism i is
+    # private for c_i times the metric.
     shape = (problem.domain.size, problem.reports.size)
     for mechanism in mechanisms:
         if mechanism["mass"].shape != shape:

@@ -20,33 +20,19 @@ cells that are `margin` or more cells from the border, R = n1 + 2 margin, C = n2
 
 `length_scales` has A_k for k = (1, 0), (0, 1), (1, 1), (2, 1), (1, 2), in this order; with 8 neighbours three.
 (1, -1), (2, -1) and (1, -2) have the A of their mirror images. `level_unit` and h are doubles, taken exactly.
-Statement. d is at most 2^48 times the line integral of eps along the segment from centre to centre. Here eps is
-level_unit l at the centres and bilinear between them. d is below the integral by less than m < 2^21 (`_level_sums`).
 
 **The claim.** P(y|u) <= exp(d(u, u')) P(y|u') for all reports y and all secrets u, u', d the shortest-path distance of
 the edges between secrets. No edge of the claim has a cell of the margin between its ends.
 
-**Units of the kernel.** With `grain`, `step` (both in 2^-48 nats) and `cap` of the header, an edge has the units
-
-    x = max(1, min(cap, floor(c / grain)))
-    c = d                                                        where an end lies in the margin
-    c = max(d - 2^29 - 2^33 |s(o) - s(e)|, floor(3 d / 10))      between secrets
-
-and q(u, p) is the least sum of units over paths from u to p, at most cap; cap + largest x <= 65,535.
+**The kernel.** An edge has x units (`units`). q(u, p) is the least sum of units over paths from u to p, at most cap of
+the header, with cap + largest x <= 65,535.
 Weights are W(p) = M[b mod 16] 2^(b div 16), with M[a] = 2^(12 + a / 16) rounded to the nearest (MANTISSAS); so
 2^12 <= W < 2^28. The kernel is E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio) for t < cap. Here ratio 2^-shift is
 e^(step 2^-48) rounded down, 2^61 <= ratio < 2^62 (`exp_lower` of mechanism/certificate.py).
 
 **The mechanism** is P(p|u) = E(q(u, p)) W(p) / S(u), S(u) the sum over all places p, margin included. The report of a
 place (i, j) is the secret in row min(max(i - margin, 0), n1 - 1), column min(max(j - margin, 0), n2 - 1), with number
-row n2 + column. It is private as claimed if S(v) <= R_e S(u) and S(u) <= R_e S(v) for every edge e = (u, v) between
-secrets (factored/certificate.py). Here ln R_e <= (d - x step) 2^-48: R_e is `exp_lower` of that difference rounded down
-to whole 2^-20 nats.
-
-**A bound of S.** With `bound` = (g, k), 2^30 <= g < 2^31, 0 <= k <= 64, G(0) = g, G(a + 1) = ceil(G(a) RISE / 2^30),
-RISE = ceil(2^30 e^(1/128)) = 1,082,163,286, certified to satisfy S(u) <= Sbar(u) <= 4 S(u) for every secret:
-
-    Sbar(u) = G(t div 256) (2^22 + 129 (t mod 256)) 2^k,      t = s(u) + 32,768.
+row n2 + column. The certificate is that of factored/certificate.py, and `bounds` has a bound Sbar of S.
 """
 
 from __future__ import annotations
@@ -99,7 +85,9 @@ WEIGHTS = np.array([MANTISSAS[b % 16] << b // 16 for b in range(256)], np.uint32
 
 def _level_sums(level: Integers, a: int, b: int, here: slice) -> Integers:
     # m of "Edges", of the step (a, b) from the columns `here`; at most 24 * 65,535 < 2^20.6.
-    # Proof of the statement on d. Along (1, 0) eps is linear. Along (1, b) it is
+    # Statement. d is at most 2^48 times the line integral of eps along the segment from centre to centre. Here eps is
+    # level_unit l at the centres and bilinear between them. d is below the integral by less than m < 2^21.
+    # Proof. Along (1, 0) eps is linear. Along (1, b) it is
     #     (1 - t)^2 l(o) + t (1 - t) (l(i + 1, j) + l(i, j + b)) + t^2 l(e),
     # whose integral is 1/3, 1/6, 1/6, 1/3 of the four. Along (2, b) the first half of the segment lies in the square of
     # (i, j), (i + 1, j), (i, j + b), (i + 1, j + b). The weights of these four integrate to 5/12, 1/3, 1/12, 1/6 along
@@ -121,6 +109,9 @@ def _level_sums(level: Integers, a: int, b: int, here: slice) -> Integers:
 
 def bounds(bound: tuple[int, ...], potential: NDArray[np.int16]) -> list[int]:
     """Sbar (n,) of potentials (n,)."""
+    # With `bound` = (g, k), 2^30 <= g < 2^31, 0 <= k <= 64, G(0) = g, G(a + 1) = ceil(G(a) RISE / 2^30),
+    #     Sbar(u) = G(t div 256) (2^22 + 129 (t mod 256)) 2^k,      t = s(u) + 32,768.
+    # It is certified that S(u) <= Sbar(u) <= 4 S(u) for every secret.
     # Sbar follows exp(s 2^-15) to within a relative 2^-15: G in steps of 1/128 nat, and a line inside a step.
     table = [bound[0]]
     while len(table) < 256:
@@ -260,6 +251,10 @@ class DeviceMap(FrozenRecord):
         return max(int(length.max(initial=0)) for _, _, length in self.edges_by_step())
 
     def units(self, edges: Along) -> NDArray[np.uint16]:
+        # The header has `grain` and `step`, both in 2^-48 nats, and `cap`. An edge has max(1, min(cap, floor(c /
+        # grain))) units. Here
+        #     c = d                                                        where an end lies in the margin
+        #     c = max(d - 2^29 - 2^33 |s(o) - s(e)|, floor(3 d / 10))      between secrets
         (origin, end, length), inside, potential = edges, self.inside.ravel(), self.potential.ravel()
         apart = np.abs(potential[origin].astype(np.int64) - potential[end])
         # d < 2^53, as A_k < 2^32 and m < 2^20.6, is exact in readers with doubles; 3 d is not. Hence floor(3 d / 10)

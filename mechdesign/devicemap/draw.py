@@ -14,19 +14,8 @@ floor W(p) of them go to every place p, in the order of its number. So t belongs
     to p_i where a_1 + ... + a_(i-1) <= t < a_1 + ... + a_i;
     else, where t < S(u), to the first p with W(0) + ... + W(p) > (t - L) div floor.
 
-**The draw.** Let n be the number of binary digits of Sbar(u), an integer under 2^121.
-
-    1. Take 16 random bytes, as a little-endian integer z < 2^128; t = z div 2^(128 - n).
-    2. If t >= Sbar(u), go to 1.
-    3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. If no place remains, t >= L.
-       Then, if t < S(u), the place is found in the second part. Else, if Sbar(u) > 4 S(u), nothing is drawn from this
-       map, now or later. Else go to 1.
-
-The report is the cell of that place (device_map.py). If S(u) <= Sbar(u), every place is drawn with probability
-E(q(u, p)) W(p) / S(u), exactly, from independent uniform bytes (`Drawing.places`).
-
-The number of settled places depends on the distance of the report from the secret, and so does the time of a draw: a
-device answers at a fixed time.
+The steps of a draw are at `Drawing.places`; the report is the cell of the drawn place. The time of a draw depends on
+the distance of the report from the secret, so a device answers at a fixed time.
 """
 
 from __future__ import annotations
@@ -106,7 +95,14 @@ class Drawing:
         if not order.total <= bound <= MAX_BOUND_RATIO * order.total:
             message, remedy = "must be between 1 and 4 times the row sum", "use a map that `verify` certifies"
             raise VerificationError(message, field="bound", value=f"{bound / order.total:.6g}", remedy=remedy)
-        # Steps 1 to 3. Proof of the statement: t is uniform on the 2^n > Sbar(u) integers below 2^n. Those below S(u)
+        # Let n be the number of binary digits of Sbar(u), an integer under 2^121.
+        # 1. Take 16 random bytes, as a little-endian integer z < 2^128; t = z div 2^(128 - n).
+        # 2. If t >= Sbar(u), go to 1.
+        # 3. Settle places in order, until the sum of their a_i exceeds t: the last one is drawn. If no place remains,
+        #    t >= L. Then, if t < S(u), the place is found in the second part. Else, if Sbar(u) > 4 S(u), nothing is
+        #    drawn from this map, now or later. Else go to 1.
+        # Statement. If S(u) <= Sbar(u), every place is drawn with probability E(q(u, p)) W(p) / S(u), exactly, from
+        # independent uniform bytes. Proof. t is uniform on the 2^n > Sbar(u) integers below 2^n. Those below S(u)
         # pass step 2 and are dealt out: a_i + floor W(p_i) = E(q(u, p_i)) W(p_i) of them to a place of the ball, and
         # floor W(p) = E(q(u, p)) W(p) to any other, as q(u, p) = cap there. All others lead back to step 1, where new
         # bytes are independent of old ones. So one comparison with S serves for steps 2 and 3, and uses the same bytes.
@@ -133,7 +129,6 @@ class MapSampler(FrozenRecord, Drawing):
     Parameters
     ----------
     device_map : DeviceMap
-        The map.
     on_progress : callable
         Called with the progress of the verification.
 

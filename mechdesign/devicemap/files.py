@@ -1,31 +1,9 @@
 """The file of a device map: a container (mechanism/container.py) of the kind "devicemap".
 
 It holds three arrays of R x C numbers, as differences: level (u2), potential (i2) and weight (u1). Its header also has
-these keys and no others:
-
-| key | value | meaning |
-|---|---|---|
-| cells | [n1, n2], whole | secrets along either axis, from 2 on |
-| margin | whole | cells around them, from 0 on; (n1 + 2 margin) (n2 + 2 margin) <= 2^24 |
-| cell, origin | two doubles | sides of a cell; the low corner of the rectangle of secrets |
-| unit | text | of both |
-| plane | {"latitude", "longitude", "metres", "decimals"} | only where the map lies on Earth: degrees of (0, 0), |
-| | | azimuthal equidistant, WGS 84; metres of the unit; decimals of degrees that name a cell |
-| stencil | 8 or 16 | neighbours |
-| level_unit | double | nats per `unit` of one level |
-| length_scales | 3 or 5 whole | A_k, from 1 to 2^32 - 1 |
-| grain, step | whole | from 1 to 2^54 - 1; step cap < 58 * 0.69 * 2^48 |
-| cap | whole | from 1 to 65,534 |
-| ratio, shift | decimal text, whole | e^(step 2^-48) rounded down |
-| bound | [g, k], whole | of S |
-| claim, cost | text | the guarantee of one report, and the cost of more |
-| claim_digest | 64 hexadecimal digits | names the claim: costs of maps with one digest add up |
-| source_sha256 | 64 hexadecimal digits | the checksum of the design that the map was made from |
-| about | {"problem", "program", "promise"} | texts for people |
-
-`claim_digest` is the SHA-256 of a JSON text followed by the levels of the secrets as uint16, row by row. The text is
-{"cell", "cells", "level_unit", "origin", "plane" or null, "stencil", "unit"} of the header, keys sorted, as Python's
-json.dumps writes it. The numbers are those of device_map.py.
+the keys above `_layout`, and no others. `claim_digest` is the SHA-256 of a JSON text followed by the levels of the
+secrets as uint16, row by row. The text is {"cell", "cells", "level_unit", "origin", "plane" or null, "stencil", "unit"}
+of the header, keys sorted, as Python's json.dumps writes it. The numbers are those of device_map.py.
 """
 
 from __future__ import annotations
@@ -100,8 +78,7 @@ def load_device_map(path: str | Path) -> DeviceMap:
 
     Returns
     -------
-    DeviceMap
-        The map; `md.verify` proves its claim.
+    DeviceMap, whose claim `md.verify` proves
 
     Examples
     --------
@@ -122,6 +99,25 @@ def load_device_map(path: str | Path) -> DeviceMap:
         return unpack(read_bytes(stream, Path(path), field="file", limit=limit, expansion=2))
 
 
+# | key | value | meaning |
+# |---|---|---|
+# | cells | [n1, n2], whole | secrets along either axis, from 2 on |
+# | margin | whole | cells around them, from 0 on; (n1 + 2 margin) (n2 + 2 margin) <= 2^24 |
+# | cell, origin | two doubles | sides of a cell; the low corner of the rectangle of secrets |
+# | unit | text | of both |
+# | plane | {"latitude", "longitude", "metres", "decimals"} | only where the map lies on Earth: degrees of (0, 0), |
+# | | | azimuthal equidistant, WGS 84; metres of the unit; decimals of degrees that name a cell |
+# | stencil | 8 or 16 | neighbours |
+# | level_unit | double | nats per `unit` of one level |
+# | length_scales | 3 or 5 whole | A_k, from 1 to 2^32 - 1 |
+# | grain, step | whole | from 1 to 2^54 - 1; step cap < 58 * 0.69 * 2^48 |
+# | cap | whole | from 1 to 65,534 |
+# | ratio, shift | decimal text, whole | e^(step 2^-48) rounded down |
+# | bound | [g, k], whole | of S |
+# | claim, cost | text | the guarantee of one report, and the cost of more |
+# | claim_digest | 64 hexadecimal digits | names the claim: costs of maps with one digest add up |
+# | source_sha256 | 64 hexadecimal digits | the checksum of the design that the map was made from |
+# | about | {"problem", "program", "promise"} | texts for people |
 def _layout(header: dict[str, Any]) -> Layout:
     cells, margin = header.get("cells"), whole(header.get("margin"), "margin", 0, MOST_PLACES)
     shape = [int(count) + 2 * margin for count in wholes(cells, "cells", 2, MOST_PLACES)]

@@ -31,6 +31,20 @@
  * (distance, number). Each takes (E(q) - E(cap)) W of the integers below S; then every place takes E(cap) W of them, in
  * the order of numbers.                                                                                            (1)
  *
+ * A phone that rests must not be reported anew at every fix. region_report remembers.
+ *
+ *   struct region_kept kept[500];
+ *   struct region_memory memory = {REGION_REMEMBER_CELL, 0, 500, 0, REGION_NONE_YET, kept};
+ *   uint64_t at[2] = {...};                                position from the first corner of the map, in 2^-16 of a cell.
+ *   region_report(&region, &memory, at, random_bytes, 0, &report, &remembered);
+ *
+ * REGION_REMEMBER_CELL draws one report for each cell. REGION_REMEMBER_VISIT draws one for each visit, for the cell of its
+ * first position. It repeats the report within `visit`, and up to 1.5 times as far until the visit is left. Cells are
+ * squares here. `visit` is in 2^-16 of a cell, at most 2^30. REGION_REMEMBER_NONE draws at every call.
+ * web/device/rest.mjs has the claim of each mode. For two traces with the same pattern of repetitions and k draws it is
+ * the sum of k distances.
+ * The app keeps `memory` and `kept` between its starts. They name places, so they must stay on the device.
+ *
  * A report costs the claim once. The time of a draw reveals how far the report lies from the cell: release the report
  * at a fixed time after the request, one that hardly any draw exceeds. The cell and every intermediate
  * number must stay on the device. Memory: the map, and
@@ -56,7 +70,24 @@ enum region_code {
   REGION_ARENA,
   REGION_CELL,
   REGION_RANDOM,
-  REGION_LOOSE
+  REGION_LOOSE,
+  REGION_MODE,
+  REGION_FULL
+};
+
+enum region_remember { REGION_REMEMBER_CELL, REGION_REMEMBER_VISIT, REGION_REMEMBER_NONE };
+
+#define REGION_NONE_YET 0xffffffffu
+
+struct region_kept {
+  uint64_t at[2];
+  uint32_t report;
+};
+
+struct region_memory {
+  enum region_remember remember;
+  uint32_t visit, room, count, last; /* last: the visit of the last report in `kept` */
+  struct region_kept *kept;
 };
 
 typedef int (*region_random)(void *context, unsigned char *bytes, size_t count);
@@ -90,8 +121,10 @@ const char *region_message(int code) {
       "arena: too small, or not aligned to 8 bytes; pass as many bytes as region_room returns",
       "cell: not in the map; pass an integer below n1 n2",
       "random_bytes: failed, so nothing was drawn; report nothing",
-      "map: a row bound exceeds 4 times the row sum; use a map that `mechdesign verify` certifies"};
-  return code >= 0 && code <= REGION_LOOSE ? words[code] : "unknown error code; pass the result of a function of this file";
+      "map: a row bound exceeds 4 times the row sum; use a map that `mechdesign verify` certifies",
+      "memory: unknown mode, or a visit of 0 or above 2^30; use REGION_REMEMBER_CELL, _VISIT or _NONE",
+      "memory: full, so nothing was drawn; report nothing, or pass a longer array"};
+  return code >= 0 && code <= REGION_FULL ? words[code] : "unknown error code; pass the result of a function of this file";
 }
 
 /* Integers below 2^128. */
@@ -490,6 +523,61 @@ int region_draw(struct region *region, uint32_t cell, region_random random_bytes
   i = i < region->margin ? 0 : i - region->margin < region->cells[0] ? i - region->margin : region->cells[0] - 1;
   j = j < region->margin ? 0 : j - region->margin < region->cells[1] ? j - region->margin : region->cells[1] - 1;
   *report = i * region->cells[1] + j;
+  return REGION_GOOD;
+}
+
+/* True if a position is within `reach` < 2^31 of a kept one. */
+static int region_is_within(const struct region_kept *kept, const uint64_t at[2], uint64_t reach, uint64_t *square) {
+  uint64_t away[2];
+  int axis;
+  for (axis = 0; axis < 2; axis++) {
+    away[axis] = at[axis] > kept->at[axis] ? at[axis] - kept->at[axis] : kept->at[axis] - at[axis];
+    if (away[axis] > reach) return 0; /* so that squares stay below 2^62 */
+  }
+  *square = away[0] * away[0] + away[1] * away[1];
+  return *square <= reach * reach;
+}
+
+/* The kept report of a position, or the count of kept ones. */
+static uint32_t region_find(const struct region_memory *memory, const uint64_t at[2]) {
+  uint32_t k, found = memory->count;
+  uint64_t square, least = ~(uint64_t)0;
+  if (memory->remember == REGION_REMEMBER_NONE) return found;
+  for (k = 0; k < memory->count; k++) {
+    const struct region_kept *kept = &memory->kept[k];
+    if (memory->remember == REGION_REMEMBER_CELL) {
+      if (kept->at[0] >> 16 == at[0] >> 16 && kept->at[1] >> 16 == at[1] >> 16) return k;
+      continue;
+    }
+    /* A visit that lasts is not exchanged for a nearer place: this would reveal movements within it. */
+    if (k == memory->last && region_is_within(kept, at, (uint64_t)memory->visit * 3 / 2, &square)) return k;
+    if (k != memory->last && region_is_within(kept, at, memory->visit, &square) && square < least) found = k, least = square;
+  }
+  return found;
+}
+
+/* The report of a position: remembered, or drawn and kept. It pays nothing: the app counts draws, those with remembered 0. */
+int region_report(struct region *region, struct region_memory *memory, const uint64_t at[2], region_random random_bytes,
+                  void *context, uint32_t *report, int *remembered) {
+  uint32_t found;
+  int code, keeps = memory->remember != REGION_REMEMBER_NONE, visits = memory->remember == REGION_REMEMBER_VISIT;
+  if (memory->remember > REGION_REMEMBER_NONE) return REGION_MODE;
+  if (visits && (memory->visit == 0 || memory->visit > (uint32_t)1 << 30)) return REGION_MODE;
+  if (at[0] >> 16 >= region->cells[0] || at[1] >> 16 >= region->cells[1]) return REGION_CELL;
+  found = region_find(memory, at);
+  *remembered = found < memory->count;
+  if (*remembered) {
+    memory->last = found;
+    *report = memory->kept[found].report;
+    return REGION_GOOD;
+  }
+  /* Before the draw: a refusal must not depend on the report. */
+  if (keeps && memory->count >= memory->room) return REGION_FULL;
+  code = region_draw(region, (uint32_t)((at[0] >> 16) * region->cells[1] + (at[1] >> 16)), random_bytes, context, report);
+  if (code != REGION_GOOD || !keeps) return code;
+  memory->kept[found].at[0] = at[0], memory->kept[found].at[1] = at[1];
+  memory->kept[found].report = *report;
+  memory->last = memory->count++;
   return REGION_GOOD;
 }
 

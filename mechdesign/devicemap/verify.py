@@ -18,7 +18,8 @@ from mechdesign.factored.row_sums import join_words, row_sums
 from mechdesign.factored.verify import worst_edge
 from mechdesign.mechanism.container import is_container
 from mechdesign.solvers.result import Progress, counter, reporter
-from mechdesign.verification.verify import OF_A_MAP, FileKind, Verification
+from mechdesign.verification.kinds import FileKind
+from mechdesign.verification.verify import OF_A_MAP, Verification
 
 
 def check_device_map(

@@ -23,6 +23,7 @@ from mechdesign.devicemap.files import pack
 from mechdesign.devicemap.verify import map_protection
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.container import pack_container
+from mechdesign.output.memory_claim import memory_claim
 from mechdesign.output.packaged import package_file
 from mechdesign.output.sentences import join_sentences, protection_sentence
 from mechdesign.solvers.result import Progress
@@ -139,6 +140,7 @@ def client_files(device_map: DeviceMap, on_progress: Callable[[Progress], None] 
     around = device_map.shape[0] * device_map.shape[1] - device_map.secrets
     words = {
         "claim": device_map.claim,
+        "memory": memory_claim("cell", None, device_map.unit, positions=False),
         "promise": protection_sentence(map_protection(device_map)),
         "flat": size_words(len(flat)),
         "frame": str(around),

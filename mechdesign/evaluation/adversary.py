@@ -43,10 +43,8 @@ class AdversaryError(FrozenRecord):
         Expected error of `estimates`, in units (squared units for "squared").
     lower_bound : float
         No estimates have a smaller error, up to rounding.
-    estimates : (m, k) array
-        The estimate at each report.
-    chance : (m,) array
-        P(y) under the prior.
+    estimates, chance : (m, k) array, (m,) array
+        The estimate at each report; P(y) under the prior.
 
     Examples
     --------
@@ -79,7 +77,6 @@ def adversary_error(mechanism: xr.Dataset, loss: str = "distance", *, prior: Arr
     Returns
     -------
     AdversaryError
-        The error, its lower bound and the estimates.
 
     Examples
     --------

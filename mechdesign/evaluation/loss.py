@@ -20,10 +20,8 @@ from mechdesign.problem.position_loss import CENTRE_WEIGHTS, claim_cost, positio
 
 
 def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> Matrix:
-    """P(y|u) (b, m) in floating point as `Sampler` draws for secrets (b,), all by default, without proving the table.
-
-    With a claim about positions a cell has the mean of its nine rows, with weights 1/8, 3/4, 1/8 along either axis.
-    """
+    """P(y|u) (b, m) in floating point as `Sampler` draws for secrets (b,), all by default; the table is not proved."""
+    # With a claim about positions a cell has the mean of its nine rows, with weights 1/8, 3/4, 1/8 along either axis.
     cells = np.arange(mechanism.sizes["secret"]) if secrets is None else np.asarray(secrets, np.int64)
     if "mass" not in mechanism:
         return rows_of(mechanism).probabilities(cells)
@@ -62,8 +60,7 @@ def mechanism_loss(mechanism: xr.Dataset) -> float:
 
     Returns
     -------
-    float
-        In loss units.
+    float, in loss units
 
     Examples
     --------
@@ -98,8 +95,7 @@ def expected_distance(mechanism: xr.Dataset) -> float | None:
 
     Returns
     -------
-    float or None
-        In units of length; None if reports have no coordinates.
+    float, in units of length, or None if reports have no coordinates
 
     Examples
     --------
@@ -117,13 +113,13 @@ def report_distances(mechanism: xr.Dataset) -> Matrix | None:
     secrets, reports = _places(mechanism, "secret"), _places(mechanism, "report")
     is_comparable = (secrets.unit, secrets.dimension) == (reports.unit, reports.dimension)
     # Nodes of a graph are stored with numbers for coordinates, whose differences are not lengths.
-    if '"nodes"' in mechanism.attrs["domain"] or not is_comparable:
+    is_ordered = '"ordered": true' in mechanism.attrs["domain"]
+    if ('"nodes"' in mechanism.attrs["domain"] and not is_ordered) or not is_comparable:
         return None
     return Distance().matrix(secrets, reports)
 
 
 def _places(mechanism: xr.Dataset, dim: str) -> Domain:
-    """The places of a dimension as points."""
     points = stored_points(mechanism, dim)
     if len(points) > 1:
         return Domain(kind="points", points=points, unit=mechanism[f"{dim}_x"].attrs["units"])
@@ -136,10 +132,8 @@ def _places(mechanism: xr.Dataset, dim: str) -> Domain:
 
 @validate_call
 def position_loss(mechanism: xr.Dataset) -> float | None:
-    """Mean loss to the true position, uniform in its cell, under the stored prior; in loss units.
-
-    None if `position_cost` has no such mean, and for factored mechanisms unless the loss is the squared distance.
-    """
+    """Mean loss to the true position, uniform in its cell, under the stored prior; in loss units."""
+    # None if `position_cost` has no such mean, and for factored mechanisms unless the loss is the squared distance.
     loss = LOSSES.get(mechanism.attrs["loss"])
     if loss is None:
         return None

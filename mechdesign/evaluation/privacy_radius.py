@@ -23,15 +23,12 @@ def epsilon_within(radius: float, nats: float) -> float:
 
     Parameters
     ----------
-    radius : float
-        In units.
-    nats : float
-        Within the radius.
+    radius, nats : float
+        In units; within the radius.
 
     Returns
     -------
-    float
-        Nats per unit.
+    float, nats per unit
 
     Examples
     --------
@@ -47,15 +44,12 @@ def nats_within(radius: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    radius : float
-        In units.
-    epsilon : float
-        Nats per unit.
+    radius, epsilon : float
+        In units; nats per unit.
 
     Returns
     -------
     float
-        Nats.
 
     Examples
     --------

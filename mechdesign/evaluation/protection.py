@@ -23,6 +23,7 @@ import numpy as np
 from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.base.arrays import Indices, IntegerMatrix, Masses
+from mechdesign.base.labels import join_labels
 from mechdesign.base.registry import Role
 from mechdesign.base.units import plural_unit
 from mechdesign.base.validation import read_only
@@ -143,10 +144,8 @@ def _cell_protection(stored: MechanismFile, within: float | None) -> Protection:
 
 
 def displacements_within(domain: Domain, radius: Fraction, stretch: Fraction) -> tuple[IntegerMatrix, bool]:
-    """Displacements (k, axes) of cells with positions at most `radius` apart, nearest first, one of each opposite pair.
-
-    The second value is True if all of them have such positions however the plane stretches lengths.
-    """
+    """Displacements (k, axes) of cells with positions at most `radius` apart, nearest first, one of each pair."""
+    # The second value is True if all of them have such positions however the plane stretches lengths.
     assert domain.cell is not None and domain.shape is not None
     sides = [Fraction(side) for side in domain.cell]
     # No gap exceeds the sum of the sides of the map, so a larger radius adds nothing.
@@ -257,6 +256,8 @@ def _place_protection(stored: MechanismFile, within: float | None) -> Protection
     domain, metric = stored.domain, stored.metric
     plural = "values" if words_of(domain) is INTERVALS else words_of(domain).many
     subject, unit = f"these {domain.size:,} {plural}", plural_unit(domain.unit)
+    if domain.labels is not None:
+        subject += f" ({join_labels(domain.labels)})"
     of_places = partial(Protection, kind="places", subject=subject, unit=unit)
     streets: Any = metric
     if metric.edge_source == "streets":
@@ -266,7 +267,9 @@ def _place_protection(stored: MechanismFile, within: float | None) -> Protection
         return of_places(within=radius, factor=factor_of(level * Fraction(radius)), exact=False, along="the streets")
     if isinstance(metric, Euclidean):
         level = Fraction(metric.epsilon) * Fraction(metric.scale)
-        radius = _radius(within, level, domain.spacing)
+        # Ranks have no usual radius: neighbours are one apart.
+        near = domain.spacing if within is None and domain.labels is not None else within
+        radius = _radius(near, level, domain.spacing)
         factor = _factor_within(stored, radius)
         if factor is not None:
             return of_places(within=radius, factor=factor, exact=True)

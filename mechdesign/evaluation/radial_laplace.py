@@ -1,11 +1,4 @@
-r"""The Laplace law in k dimensions: report = location + noise, density proportional to e^{-eps |noise|}.
-
-    R = |noise| ~ Gamma(k, 1 / eps)      P(R <= r) = P(k, eps r), the regularised incomplete gamma function     (1)
-    k = 2: P(R <= r) = 1 - (1 + eps r) e^{-eps r}      E R = k / eps      E R^2 = k (k + 1) / eps^2             (2)
-
-The direction is uniform and independent of R. Reports with this noise satisfy the claim eps |u - u'| of `Euclidean`.
-Source: Andrés et al. 2013, section 4.1; k dimensions by integrating the density over spheres.
-"""
+r"""The Laplace law in k dimensions: report = location + noise, density proportional to e^{-eps |noise|}."""
 
 from __future__ import annotations
 
@@ -37,12 +30,14 @@ def mean_radius(epsilon: float, dimension: int = 2) -> float:
     return check_whole(dimension, "dimension") / check_epsilon(epsilon)
 
 
+#     R = |noise| ~ Gamma(k, 1 / eps)      P(R <= r) = P(k, eps r), the regularised incomplete gamma function     (1)
+#     k = 2: P(R <= r) = 1 - (1 + eps r) e^{-eps r}      E R = k / eps      E R^2 = k (k + 1) / eps^2             (2)
+# The direction is uniform and independent of R. Reports with this noise satisfy the claim eps |u - u'| of `Euclidean`.
+# Source: Andrés et al. 2013, section 4.1; k dimensions by integrating the density over spheres.
 def sample(location: ArrayLike, epsilon: float, rng: np.random.Generator, size: int) -> Points:
-    """`size` simulated reports (size, k) for one location (k,), in the unit of epsilon's inverse.
-
-    The last digits of these doubles depend on the location, and no certificate covers them. For release use a table
-    (`md.baselines.planar_laplace` with `Sampler`), or round to a grid at the level of `finite_precision_epsilon`.
-    """
+    """`size` simulated reports (size, k) for one location (k,), in the unit of epsilon's inverse."""
+    # The last digits of these doubles depend on the location, and no certificate covers them. For release use a table
+    # (`md.baselines.planar_laplace` with `Sampler`), or round to a grid at the level of `finite_precision_epsilon`.
     place, count = check_finite(location, "location"), check_whole(size, "size", minimum=0)
     if place.ndim != 1 or not len(place):
         raise InputError("must be one place, a (k,) array", field="location", value=place.shape)

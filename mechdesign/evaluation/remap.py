@@ -39,8 +39,7 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset
-        The remapped mechanism; its expected loss is no larger.
+    xarray.Dataset, whose expected loss is no larger
 
     Examples
     --------
@@ -76,8 +75,7 @@ def remapped_loss(mechanism: xr.Dataset) -> float:
 
     Returns
     -------
-    float
-        In loss units.
+    float, in loss units
 
     Examples
     --------

@@ -35,15 +35,12 @@ def retrieval_radius(interest_radius: float, confidence: ArrayLike, epsilon: flo
         In units.
     confidence : float or array
         In [0, 1].
-    epsilon : float
-        Nats per unit.
-    dimension : int
-        Axes.
+    epsilon, dimension : float, int
+        Nats per unit; the number of axes.
 
     Returns
     -------
-    array
-        In units, shape of confidence; inf at confidence 1.
+    array of the shape of confidence, in units; inf at confidence 1
 
     Examples
     --------
@@ -64,15 +61,12 @@ def table_retrieval_radius(mechanism: xr.Dataset, interest_radius: float, confid
     ----------
     mechanism : xarray.Dataset
         A table whose reports have coordinates.
-    interest_radius : float
-        In units.
-    confidence : float
-        In [0, 1].
+    interest_radius, confidence : float
+        In units; in [0, 1].
 
     Returns
     -------
-    (n,) array
-        In units.
+    (n,) array, in units
 
     Examples
     --------

@@ -8,7 +8,6 @@ cone has g(u) in [e^{-d} g(p), e^{d} g(p)] along an edge (u, p) of length d. So 
 
 The core remains: the places within `core` nats, those where r < 0, and their ancestors. The minimum over the cone of
 the core is a lower bound of that over the cone of all places, by a loss that falls like e^{-D}.
-`_search` works in doubles and may miss the shortest path, since (2) holds for any tree.
 """
 
 from __future__ import annotations
@@ -105,6 +104,7 @@ def _cost(u, y, costs):  # type: ignore[no-untyped-def]
     return cost if cost > 1e-280 else 0.0
 
 
+# It works in doubles and may miss the shortest path, since (2) holds for any tree.
 @numba.njit(cache=True, nogil=True)
 def _search(y, reach, width, graph, room):  # type: ignore[no-untyped-def]
     # Returns the number k of places within `reach` of y. In nodes[:k] each follows the place before it on its path.

@@ -15,12 +15,7 @@ ln R_e be at most d_e - j_e step. If
     S(v) <= R_e S(u)  and  S(u) <= R_e S(v)    for every e,                                                          (2)
 
 then P is private for the shortest-path distance of the d_e, for all columns k and after any post-processing of k.
-Proof. |q_k(u) - q_k(v)| <= j_e for every k: triangle inequality, and offsets, a minimum and a cap preserve it. E does
-not increase, and E(t) <= r E(t + 1), so E(q_k(u)) <= r^{j_e} E(q_k(v)) <= e^{j_e step} E(q_k(v)). Hence P(k|u) /
-P(k|v) <= e^{j_e step} S(v) / S(u) <= e^{j_e step} R_e <= e^{d_e}; multiply along a shortest path.
-
-All comparisons are between integers, R_e rounded down (mechanism/certificate.py). Distances are not stored: they are
-the fixed point of the edges, and the proof holds for any places and offsets.
+The proof is at `Factors.breaches`. Distances are not stored: they are the fixed point of the edges.
 """
 
 from __future__ import annotations
@@ -142,6 +137,10 @@ class Factors:
 
     def breaches(self, edges: Edges, row_sums: list[int]) -> int:
         """Number of (edge, direction) pairs of the claim that the certificate does not cover; 0 proves the claim."""
+        # Proof of the certificate, for any places and offsets. |q_k(u) - q_k(v)| <= j_e for every k: triangle
+        # inequality, and offsets, a minimum and a cap preserve it. E does not increase, and E(t) <= r E(t + 1), so
+        # E(q_k(u)) <= r^{j_e} E(q_k(v)) <= e^{j_e step} E(q_k(v)). Hence P(k|u) / P(k|v) <= e^{j_e step} S(v) / S(u) <=
+        # e^{j_e step} R_e <= e^{d_e}; multiply along a shortest path.
         # (2), by cross multiplication in Python's integers of any size. Few distinct values of R_e remain after
         # rounding down. An edge that the integer metric lacks breaks the claim in both directions.
         slack = self.slack(edges)

@@ -1,7 +1,4 @@
-"""Shorten the step of factors until the integers satisfy the certificate.
-
-kappa is the largest log-ratio over claimed length. While it exceeds 1 the step is divided by it, and by a little more.
-"""
+"""Shorten the step of factors until the integers satisfy the certificate."""
 
 from __future__ import annotations
 
@@ -25,6 +22,8 @@ GOOD = 1.0 + 2e-5  # kappa at which rounds end early
 Pass = Callable[[LossData], Arrays]  # `row_block` of all rows
 
 
+# kappa is the largest log-ratio over claimed length. While it exceeds 1 the step is divided by it, and by a little
+# more.
 @dataclass(frozen=True, kw_only=True)
 class StepSearch:
     """How the factor of the step is found: all guesses that cost time, not accuracy."""

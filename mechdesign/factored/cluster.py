@@ -1,7 +1,4 @@
-"""Blocks on the workers of a dask cluster, or on this machine's threads: `workers` chooses.
-
-The bits of a block depend on the processor and on the versions of mechdesign, NumPy and Numba, which are compared.
-"""
+"""Blocks on the workers of a dask cluster, or on this machine's threads: `workers` chooses."""
 
 from __future__ import annotations
 
@@ -25,6 +22,7 @@ PATIENCE = 60.0  # seconds without any worker after which a run is given up
 _LOGS = ("distributed.client", "distributed.core", "distributed.batched")  # loggers of lost connections
 
 
+# The bits of a block depend on the processor and on the versions of mechdesign, NumPy and Numba, which are compared.
 @contextlib.contextmanager
 def workers(scheduler: str | None = None) -> Iterator[Workers]:
     """The cores of this machine, or the workers of the dask scheduler at an address such as "tcp://host:8786"."""

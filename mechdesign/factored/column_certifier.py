@@ -1,8 +1,4 @@
-"""Shorten edges to leave room for the row sums of columns with fixed weights, until the integers certify.
-
-The row sums use part of each claimed length (solvers/eikonal/row_sum_budget.py), and the kernel gets the rest in
-integer units. Lengths only fall. The step then takes up the last excess (certify.py).
-"""
+"""Shorten edges to leave room for the row sums of columns with fixed weights, until the integers certify."""
 
 from __future__ import annotations
 
@@ -34,6 +30,8 @@ ROUNDS = 40  # passes in which lengths fall, at most, a guess
 _PATIENCE = 8  # passes without an improvement that end the search, a guess
 
 
+# The row sums use part of each claimed length (solvers/eikonal/row_sum_budget.py), and the kernel gets the rest in
+# integer units. Lengths only fall. The step then takes up the last excess (certify.py).
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ColumnCertifier:
     """Columns with their reports target (c,) and fixed weights weight (c,) > 0, on their way to a certificate."""

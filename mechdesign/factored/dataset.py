@@ -1,22 +1,7 @@
 """The Dataset of a factored mechanism: weights and an integer metric instead of a table (certificate.py).
 
-| variable | dims | meaning |
-|---|---|---|
-| weight | column | uint32, W(k) in [1, 2^28] |
-| target | column | the secret whose cell is reported when the column is drawn (post-processing) |
-| remap | column | the cell with the least posterior expected loss, where it was computed |
-| first_generator | column | the number of the first generator of each column; the next column begins where it ends |
-| generator_place, generator_offset | generator | the place v of a generator, and uint16 f_v in steps, at most the cap |
-| inner | secret | the place that each secret is; places are the cells of the domain and of the frame around it |
-| edge_tail, edge_head, edge_units | edge | the integer metric: uint16 lengths in steps |
-| row_sum | secret, word | S(u), high and low 64 bits |
-| row_loss | secret | expected loss from each secret |
-| claim_tail, claim_head, claim_length | claimed | the edges of the claim in nats, where they were given as a list |
-| prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
-| dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
-
-Attributes: those of a table, with step (in 2^-48 nats) and cap; lower_bound, with bound_reach and bound_core, the radii
-in nats at which `dual` proves it. Without generators, the columns are the distances from every place in turn.
+`_variables` lists the variables. Attributes: those of a table, with step (in 2^-48 nats) and cap; lower_bound, with
+bound_reach and bound_core, the radii in nats at which `dual` proves it.
 """
 
 from __future__ import annotations
@@ -124,6 +109,20 @@ def make_factored(
     return seal(xr.Dataset(variables, coords=coordinates("secret", domain) | places, attrs=attrs))
 
 
+# | variable | dims | meaning |
+# |---|---|---|
+# | weight | column | uint32, W(k) in [1, 2^28] |
+# | target | column | the secret whose cell is reported when the column is drawn (post-processing) |
+# | remap | column | the cell with the least posterior expected loss, where it was computed |
+# | first_generator | column | the number of the first generator of each column; the next column begins where it ends |
+# | generator_place, generator_offset | generator | the place v of a generator, uint16 f_v in steps, at most the cap |
+# | inner | secret | the place that each secret is; places are the cells of the domain and of the frame around it |
+# | edge_tail, edge_head, edge_units | edge | the integer metric: uint16 lengths in steps |
+# | row_sum | secret, word | S(u), high and low 64 bits |
+# | row_loss | secret | expected loss from each secret |
+# | claim_tail, claim_head, claim_length | claimed | the edges of the claim in nats, where they were given as a list |
+# | prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
+# | dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
 def _variables(problem: DesignProblem, certified: CertifiedFactors, figures: LossFigures) -> dict[str, Any]:
     domain, rows, factors = problem.domain, certified.rows, certified.data.factors
     metric, columns = factors.metric, factors.columns

@@ -1,12 +1,4 @@
-"""Columns of a pool: from priced rays to generators, and from generators to fields over the places.
-
-With depths f_v = ln max g - ln g(v), a ray g of the cone has the generators
-
-    {v : f_v < f_u + d for every edge (u, v) of length d},                                                           (1)
-
-the places that no neighbour explains. Its smallest extension is exp(-min over generators v of (f_v + D(v, u))): the ray
-itself if all generators are there, and private for any subset (certificate.py).
-"""
+"""Columns of a pool: from priced rays to generators, and from generators to fields over the places."""
 
 from __future__ import annotations
 
@@ -26,6 +18,10 @@ from mechdesign.solvers.cone.tree_simplex import ConeGraph
 _EXPLAINED = 1e-5  # nats of tolerance of (1), since rays are in single precision; a constant of the kernel
 
 
+# With depths f_v = ln max g - ln g(v), a ray g of the cone has the generators
+#     {v : f_v < f_u + d for every edge (u, v) of length d},                                                         (1)
+# the places that no neighbour explains. Its smallest extension is exp(-min over generators v of (f_v + D(v, u))): the
+# ray itself if all generators are there, and private for any subset (certificate.py).
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FieldTask:
     """Columns whose fields are wanted."""

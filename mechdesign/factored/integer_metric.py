@@ -9,7 +9,6 @@ min(F, q(v, s_j)), (c, b). A path shorter than F stays in the window, so nothing
 1. A search by buckets from all sources together finds the window (`_search_window`).
 2. Sweeps over the places in this order, all sources at once, reach the fixed point of every edge (`_settle`).
 
-Source: Dial, Algorithm 360 (1969), for the search; the sweeps are ours.
 """
 
 from __future__ import annotations
@@ -139,6 +138,7 @@ def tile_order(points: Floats, size: int = BLOCK) -> Integers:
     return order
 
 
+# Source: Dial, Algorithm 360 (1969).
 @numba.njit(cache=True, nogil=True)
 def _search_window(sources, cap, shift, first, near, units, scratch):  # type: ignore[no-untyped-def]
     # (1): writes the places nearer than `cap` to a source to `nearby`, and returns their number.

@@ -1,14 +1,12 @@
 """A proved lower bound of the expected loss of every mechanism with a claim, for any number of places.
 
-Multipliers come from passes on a ladder of grids (ladder.py), or up to `WHOLE` places from the optimal program itself,
-solved as a table.
+Multipliers come from passes on a ladder of grids (ladder.py), up to `WHOLE` places from the optimal program.
 
 The certificate, from multipliers that are nearly admissible (`certify_bound`), is
 
     lower_bound = sum lambda + sum min(0, v),                                                                        (1)
 
-less a margin that covers the pivots of a repetition. The multipliers and the radii alone prove it: `recompute_bound`
-repeats the exact pass.
+less a margin that covers the pivots of a repetition. The multipliers and the radii alone prove it.
 """
 
 from __future__ import annotations

@@ -1,13 +1,4 @@
-"""The optimal program over a pool of priced columns, at any size: factors instead of a table.
-
-1. Multipliers from passes on a ladder of grids (ladder.py).
-2. Rounds: every report is priced in its ball. Rays that the pool lacks join it as columns, a few generators each
-   (fields.py). Weights and multipliers move by a proximal interior-point method (pool_master.py).
-3. Lengths of edges that pay for the row sums, integers: a certified mechanism (column_certifier.py).
-4. A bound, proved (local_bound.py).
-
-No proof rests on the rounds. Results do not depend on the number of threads.
-"""
+"""The optimal program over a pool of priced columns, at any size: factors instead of a table."""
 
 from __future__ import annotations
 
@@ -111,6 +102,12 @@ def makes_table(problem: DesignProblem) -> bool:
     return problem.domain.size <= LARGEST_TABLE or problem.loss.code is None
 
 
+# 1. Multipliers from passes on a ladder of grids (ladder.py). 2. Rounds: every report is priced in its ball. Rays that
+# the pool lacks join it as columns, a few generators each
+#    (fields.py). Weights and multipliers move by a proximal interior-point method (pool_master.py).
+# 3. Lengths of edges that pay for the row sums, integers: a certified mechanism (column_certifier.py). 4. A bound,
+# proved (local_bound.py).
+# No proof rests on the rounds. Results do not depend on the number of threads.
 def solve_pool(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
     """The mechanism of an optimal program, certified, with a proved bound."""
     # `stopped` is "gap" (the rounds ended as the gap was in sight), "rounds" (all rounds ran, or pricing found no new

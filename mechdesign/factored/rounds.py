@@ -1,16 +1,4 @@
-"""One round of the factored eikonal design: a pass over all rows, then the update of weights and edge lengths.
-
-Every edge of the claim has a length x_e <= d_e (solvers/eikonal/row_sum_budget.py) in the kernel K(u, y) = e^{-D(u,
-y)}, and the rows are divided by their sums s = K w. D is symmetric, so the distances from each secret give at once
-
-    s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       mass(y) = sum_u K(u, y)                     (1)
-
-and the over-relaxed expectation-maximisation update w <- w (rise / mass)^1.5, with ln s as the next potential. Every
-round moves weights and lengths together, but for the last ones, which move the potential alone, part of the way.
-
-Rounds use a smaller range than the certificate, at the same step. Those that move weights sweep distances once
-(integer_metric.py).
-"""
+"""One round of the factored eikonal design: a pass over all rows, then the update of weights and edge lengths."""
 
 from __future__ import annotations
 
@@ -144,6 +132,14 @@ def leaves_weights(state: EikonalState, rounds: int) -> bool:
     return state.number >= rounds - SETTLING
 
 
+# Every edge of the claim has a length x_e <= d_e (solvers/eikonal/row_sum_budget.py) in the kernel K(u, y) = e^{-D(u,
+# y)}, and the rows are divided by their sums s = K w. D is symmetric, so the distances from each secret give at once
+#
+#     s(u) = sum_y K(u, y) w(y)       rise(y) = sum_u K(u, y) / s(u)       mass(y) = sum_u K(u, y)                   (1)
+#
+# and the over-relaxed expectation-maximisation update w <- w (rise / mass)^1.5, with ln s as the next potential. Every
+# round moves weights and lengths together, but for the last ones, which move the potential alone, part of the way.
+# Rounds use a smaller range than the certificate, at the same step. Those that move weights sweep distances once.
 def next_round(state: EikonalState, logarithm: Floats, update: Floats, *, rounds: int) -> EikonalState:
     """The state of the next round; logarithm (n,) = ln s, update (k,) = rise / mass."""
     if leaves_weights(state, rounds):

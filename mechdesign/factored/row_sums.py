@@ -1,12 +1,4 @@
-"""The share of a block of rows of a factored mechanism: exact row sums, expected losses, posterior moments.
-
-Rows are taken in the order of tiles (`Factors.order`). All sums run over windows. With F the cap, E(q_k(u)) is
-(E(q_k(u)) - E(F)) + E(F). The first term is 0 outside the window. The second is the same for all columns and is added
-for all rows at once: exactly in row sums (certificate.py), else in `far` and `loss_figures`.
-
-Columns at the cap add T(u) = sum over columns of W l(u, report) to losses, for all secrets at once (`far_losses`).
-Losses and moments enter figures only.
-"""
+"""The share of a block of rows of a factored mechanism: exact row sums, expected losses, posterior moments."""
 
 from __future__ import annotations
 
@@ -171,6 +163,11 @@ def _on_this_machine(blocked: BlockedWork, over_rows: tuple[str, ...], on_done: 
         return merged_pass(executor, blocked, over_rows, on_done=on_done)
 
 
+# Rows are taken in the order of tiles (`Factors.order`). All sums run over windows. With F the cap, E(q_k(u)) is
+# (E(q_k(u)) - E(F)) + E(F). The first term is 0 outside the window. The second is the same for all columns and is added
+# for all rows at once: exactly in row sums (certificate.py), else in `far` and `loss_figures`.
+# Columns at the cap add T(u) = sum over columns of W l(u, report) to losses, for all secrets at once (`far_losses`).
+# Losses and moments enter figures only.
 def row_block(data: LossData, start: int, stop: int) -> Arrays:
     """The sums of the rows start..stop in the order of tiles (`RowBlock`), and their share of the columns' moments."""
     factors = data.factors

@@ -1,8 +1,4 @@
-"""Verify a factored mechanism from its integers.
-
-Distances and the row sums that prove the claim (mechanism/claim.py) are computed again, exactly. A lower bound is
-recomputed from its multipliers, in balls of the stored radii.
-"""
+"""Verify a factored mechanism from its integers."""
 
 from __future__ import annotations
 
@@ -24,16 +20,12 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.programs.curvature import curvature_excess, has_curvature_rule
 from mechdesign.solvers.eikonal.negative_weights import rings
 from mechdesign.solvers.result import Progress, counter, reporter
-from mechdesign.verification.verify import (
-    AGREE,
-    FileKind,
-    Verification,
-    bound_reasons,
-    figure_differences,
-    unchecked_bound,
-)
+from mechdesign.verification.kinds import FileKind
+from mechdesign.verification.verify import AGREE, Verification, bound_reasons, figure_differences, unchecked_bound
 
 
+# Distances and the row sums that prove the claim (mechanism/claim.py) are computed again, exactly. A lower bound is
+# recomputed from its multipliers, in balls of the stored radii.
 def check_factored(
     stored: MechanismFile, *, bound: bool = True, on_progress: Callable[[Progress], None] | None = None
 ) -> Verification:

@@ -1,14 +1,7 @@
 """Blocks of independent work, a range of rows each: computed by threads or by a cluster, in order, stored in a folder.
 
 The work is a function work(state, start, stop) of a state that all blocks of a pass share. Results come in the order of
-the ranges, and finished blocks in a folder are not computed again. The folder holds
-
-| file | content |
-|---|---|
-| run.json | which run the folder belongs to, and whether the folder was made for it |
-| lock | process and machine of the run under way |
-| NAME.block | arrays under a name: SHA-256 of run, name and content, then the arrays by name (npz) |
-| mechanism.nc | the finished mechanism |
+the ranges, and finished blocks in a folder are not computed again.
 """
 
 from __future__ import annotations
@@ -44,6 +37,12 @@ _MANIFEST, _LOCK = "run.json", "lock"
 _DIGEST = hashlib.sha256().digest_size
 
 
+# | file | content |
+# |---|---|
+# | run.json | which run the folder belongs to, and whether the folder was made for it |
+# | lock | process and machine of the run under way |
+# | NAME.block | arrays under a name: SHA-256 of run, name and content, then the arrays by name (npz) |
+# | mechanism.nc | the finished mechanism |
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Folder:
     """The stored blocks of a run, or nothing without a path; run is the key of `run_key`."""

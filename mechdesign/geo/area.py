@@ -256,6 +256,7 @@ def area_problem(
     loss: str = "distance",
     positions: bool = False,
     paths: str = "straight",
+    parts: int = 1,
     extend: bool = False,
     nats_per_cell: float = STEEPEST,
     name: str = "area",
@@ -282,6 +283,8 @@ def area_problem(
         True to protect any position in a cell, False only the centres.
     paths : {"straight", "inside"}
         Between positions: straight lines through the rectangle about the area, or paths inside its cells.
+    parts : int
+        Between positions, the rows of the mechanism are squares, `parts` along each side of a cell; reports are cells.
     extend, nats_per_cell : bool, float
         True if rasters extend as constants; the largest level that varies, in nats across a cell.
     name, parameters : str, mapping
@@ -303,6 +306,11 @@ def area_problem(
     reports = domain
     if positions and paths == "straight":
         domain = rectangle(domain)
+    if parts % 2 == 0 or parts < 1:
+        raise InputError("must be odd: reports are the middle squares of cells", field="parts", value=parts)
+    cells = domain
+    if parts > 1:
+        domain = _cut_cells(cells, parts)
     if (levels is None) != (slope == 0):
         problem = "levels and slope must be passed together: a raster of levels and a slope other than 0"
         raise InputError(problem, field="slope", value=slope)
@@ -321,7 +329,8 @@ def area_problem(
         flat = plane_level(domain, ground, positions=positions)
         metric = Euclidean(epsilon=flat, unit=domain.unit)
         # Checking all pairs would take longer than the design, so many cells get the metric of neighbours.
-        if positions and domain.size > _ALL_PAIRS:
+        # Nor are rows that are finer than reports checked over all pairs: none is drawn alone.
+        if positions and (domain.size > _ALL_PAIRS or parts > 1):
             metric = Eikonal(level=PrivacyLevel.constant(flat, domain.unit), stencil=stencil)
     else:
         raster_levels = levels.in_unit(domain.unit)
@@ -329,15 +338,21 @@ def area_problem(
             raster_levels, slope=slope * ground_to_plane, floor=ground * ground_to_plane, extend=extend
         )
         metric = Eikonal(level=level, stencil=stencil)
-    weights = uniform(reports) if density is None else from_density(density, reports, extend=extend)
+    weights = np.asarray(uniform(reports) if density is None else from_density(density, reports, extend=extend))
+    if reports is not cells:
+        weights = _on_rectangle(weights, reports, cells)
+    if parts > 1:
+        reported = np.ones(cells.size) if reports is cells else _on_rectangle(np.ones(reports.size), reports, cells)
+        reports = _cut_cells(cells, parts, middles=np.append(reported, 0.0)[cells.lookup] > 0)
+        weights = _cut_weights(weights, cells, parts)
     return DesignProblem(
         domain=domain,
         metric=metric,
-        prior=np.asarray(weights) if reports is domain else _on_rectangle(np.asarray(weights), reports, domain),
+        prior=weights,
         loss=named_loss(loss),
         reports=reports,
         name=name,
-        parameters={"geodesic_epsilon": ground, **(parameters or {})},
+        parameters={"geodesic_epsilon": ground, **({"parts": parts} if parts > 1 else {}), **(parameters or {})},
     )
 
 
@@ -370,6 +385,29 @@ def rectangle(domain: Domain) -> Domain:
     )
 
 
+def _cut_cells(domain: Domain, parts: int, *, middles: Mask | None = None) -> Domain:
+    """The grid of squares, `parts` along each side of a cell; or only the middle ones of `middles` (shape)."""
+    assert domain.shape is not None and domain.cell is not None and domain.origin is not None
+    mask = np.kron(domain.lookup >= 0, np.ones((parts, parts))) > 0
+    if middles is not None:
+        mask = np.kron(middles, np.zeros((parts, parts))) > 0
+        mask[parts // 2 :: parts, parts // 2 :: parts] = middles
+    return Domain.grid(
+        tuple(parts * count for count in domain.shape),
+        cell=domain.cell[0] / parts,
+        unit=domain.unit,
+        origin=domain.origin,
+        plane=domain.plane,
+        mask=None if mask.all() else mask,
+    )
+
+
+def _cut_weights(weights: Vector, domain: Domain, parts: int) -> Vector:
+    """Weights (n,) of cells, spread evenly over their squares in the order of `_cut_cells`."""
+    squares = np.kron(np.append(weights, 0.0)[domain.lookup], np.full((parts, parts), parts**-2.0))
+    return np.asarray(squares[np.kron(domain.lookup >= 0, np.ones((parts, parts))) > 0])
+
+
 def _on_rectangle(weights: Vector, domain: Domain, whole: Domain) -> Vector:
     assert domain.index is not None
     spread = np.zeros(whole.size)
@@ -400,8 +438,7 @@ def plane_level(domain: Domain, epsilon: float, *, positions: bool = False) -> f
 
     Returns
     -------
-    float
-        Nats per unit on the plane.
+    float, nats per unit on the plane
 
     Examples
     --------

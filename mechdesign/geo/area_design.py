@@ -102,7 +102,6 @@ def design(
     Returns
     -------
     AreaDesign
-        The mechanism, its verification, and its report.
 
     Examples
     --------

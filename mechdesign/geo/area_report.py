@@ -1,7 +1,4 @@
-"""The designed mechanism of an area, and its report as JSON and in sentences.
-
-Sentences name arguments of Python, such as cell=200. The command line turns these into its options.
-"""
+"""The designed mechanism of an area, and its report as JSON and in sentences."""
 
 from __future__ import annotations
 
@@ -16,6 +13,7 @@ import xarray as xr
 from mechdesign.base.formatting import amount, length, percent
 from mechdesign.base.records import FrozenRecord
 from mechdesign.closed_forms.planar_laplace import laplace_clamped, mean_squared_error
+from mechdesign.evaluation.position_noise import NOISE_TOLERANCE, snapped_noise_loss
 from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo.choice_words import choice_words, reason_words
 from mechdesign.geo.choose import MAX_PAIR_CELLS, BetweenPositions, CellsReason, Choice, two_digits
@@ -37,6 +35,8 @@ PRICE = 0.075
 COSTLY, RECOMMENDED_COST = 0.05, 0.01
 USELESS_SHARE = 0.6  # of the error of the best constant report: above, the report warns that little is gained
 USEFUL_NATS = 8.0  # along the side of a square box at which that share is about a half
+_NOISE_AT_POSITIONS = "Planar Laplace noise drawn at the true position and moved to the nearest cell"
+_UNPROVED = "That noise protects any two positions too, in real arithmetic; it is not proved here."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +45,12 @@ class Alternative(FrozenRecord):
 
     Attributes
     ----------
-    program : str
-        "planar_laplace" or "optimal".
+    program, positions : str
+        "planar_laplace" or "optimal"; "any" for noise drawn at the true position and moved to the nearest report,
+        "cells" for a mechanism that protects cells.
     loss, position_loss : float or None
-        Losses from cell centres and to the true position, None if unknown. Above 4,096 cells `loss` is that of noise
-        on the whole plane, without the border of the area.
+        Losses from cell centres and to the true position, None if unknown. Between cells, above 4,096 of them, `loss`
+        is that of noise on the whole plane, without the border of the area.
     share : float or None
         Largest share of the posterior in one disc of a limit.
 
@@ -61,6 +62,7 @@ class Alternative(FrozenRecord):
     """
 
     program: str
+    positions: str = "cells"
     loss: float | None = None
     position_loss: float | None = None
     share: float | None = None
@@ -77,7 +79,6 @@ class AreaReport(FrozenRecord):
     constant_position_loss : float or None
         Loss to the true position of the best constant report.
     alternative : Alternative
-        The mechanism that was not made.
 
     Examples
     --------
@@ -101,10 +102,12 @@ class AreaReport(FrozenRecord):
             "chosen": choice_words(design.choice),
             "constant_position_loss": self.constant_position_loss,
             "alternative": other.program,
+            "alternative_positions": other.positions,
             "alternative_loss": other.loss,
             "alternative_position_loss": other.position_loss,
             "alternative_share": other.share,
             "positions": "any" if design.between_positions else "cells",
+            "parts": design.choice.parts if isinstance(design.choice, BetweenPositions) else 1,
             "positions_reason": design.because,
             "middle": {"latitude": plane.latitude, "longitude": plane.longitude},
             "plane": plane.words(),
@@ -113,7 +116,7 @@ class AreaReport(FrozenRecord):
         }
 
     def sentences(self) -> str:
-        """The protection, the errors, the bound, and the comparison with the other mechanism, in words."""
+        """A better mechanism if there is one, the protection, the errors, the bound, and the other mechanism."""
         return str(next(self.blocks(self.to_json())))
 
     def blocks(self, document: Mapping[str, Any], *, verbose: bool = False) -> Iterator[Block]:
@@ -121,7 +124,8 @@ class AreaReport(FrozenRecord):
         further = {name: value for name, value in document.items() if name not in solved}
         report = replace(self.figures, file=document["file"], beside=further)
         because, limit = self.design.because, self.design.time_limit
-        return report.words(verbose=verbose, because=because, limit=limit, more=_sentences(self))
+        first = _better_noise_sentence(self)
+        return report.words(verbose=verbose, because=because, limit=limit, first=first, more=_sentences(self))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -184,6 +188,8 @@ def _compare(design: AreaDesign, at_position: float | None) -> tuple[float | Non
     constant = None if cost is None or at_position is None else float(cost.sum(axis=0).min())
     if program == "planar-laplace":
         return constant, Alternative(program="optimal")
+    if design.between_positions:
+        return constant, _noise_at_positions(design.problem)
     level = float(problem.metric.smallest_level or 0.0)
     if not is_small:
         # On the whole plane, without the border of the area: no table of so many cells is made for a comparison.
@@ -204,6 +210,14 @@ def _compare(design: AreaDesign, at_position: float | None) -> tuple[float | Non
         position_loss=None if cost is None else float((cost * table).sum()),
         share=share,
     )
+
+
+def _noise_at_positions(problem: DesignProblem) -> Alternative:
+    # At the smallest level, which every path of the claim exceeds or equals.
+    loss = snapped_noise_loss(
+        problem.domain, problem.reports, problem.prior_array, float(problem.metric.smallest_level or 0.0), problem.loss
+    )
+    return Alternative(program="planar_laplace", positions="any", position_loss=loss)
 
 
 # ---- sentences ----
@@ -257,19 +271,20 @@ def _alternative_sentence(report: AreaReport) -> str:
     problem, limit, share = design.problem, design.limit, alternative.share
     if alternative.program == "optimal":
         return "Pass program='optimal' for the optimal program."
-    placed, unit = alternative.position_loss, problem.domain.unit
+    placed = alternative.position_loss
     loss = alternative.loss if placed is None else placed
     if loss is None:
         return ""
-    noise = "Planar Laplace noise, which protects only cells," if design.between_positions else "Planar Laplace noise"
+    if design.between_positions:
+        return (
+            "" if _noise_is_better(report) else f"{_NOISE_AT_POSITIONS} has {_error_words(report, loss)}. {_UNPROVED}"
+        )
+    noise = "Planar Laplace noise"
     if design.cells_problem.domain.size > MAX_PAIR_CELLS:  # a closed form: see `_compare`
         noise = f"On the whole plane, without the border of the area, {noise[0].lower()}{noise[1:]}"
-    if placed is not None and problem.loss.name == "distance":
-        error = f"a mean error of {length(loss, unit, up=True)}"
-    elif placed is not None and problem.loss.name == "squared":
-        error = f"a root-mean-square error of {length(math.sqrt(loss), unit, up=True)}"
-    else:
-        error = f"a mean loss of {amount(loss, problem.loss_unit, up=True)}"
+    error = f"a mean loss of {amount(loss, problem.loss_unit, up=True)}"
+    if placed is not None:
+        error = _error_words(report, placed)
     sentence = f"{noise} has {error}."
     if share is None or limit is None:
         return sentence
@@ -278,6 +293,35 @@ def _alternative_sentence(report: AreaReport) -> str:
     return (
         f"{sentence} It {verb} the limit: after its worst report {percent(share, up=True, digits=3)} of the "
         f"probability lies in {where}."
+    )
+
+
+def _error_words(report: AreaReport, loss: float) -> str:
+    """A loss to the true position in words."""
+    problem = report.design.problem
+    if problem.loss.name == "distance":
+        return f"a mean error of {length(loss, problem.domain.unit, up=True)}"
+    if problem.loss.name == "squared":
+        return f"a root-mean-square error of {length(math.sqrt(loss), problem.domain.unit, up=True)}"
+    return f"a mean loss of {amount(loss, problem.loss_unit, up=True)}"
+
+
+def _noise_is_better(report: AreaReport) -> bool:
+    """True if noise drawn at the true position has a smaller loss than the design."""
+    noise, loss = report.alternative.position_loss, report.figures.position_loss
+    if not report.design.between_positions or noise is None or loss is None:
+        return False
+    return noise * (1 + NOISE_TOLERANCE) < loss
+
+
+def _better_noise_sentence(report: AreaReport) -> str:
+    """The first sentence if plain noise is better than the design; else empty."""
+    noise, loss = report.alternative.position_loss, report.figures.position_loss
+    if not _noise_is_better(report) or noise is None or loss is None:
+        return ""
+    return (
+        f"Plain noise is better than this design. {_NOISE_AT_POSITIONS} has "
+        f"{_error_words(report, noise)}, and this design {_error_words(report, loss)}. {_UNPROVED}"
     )
 
 
@@ -295,7 +339,8 @@ def _usefulness_sentence(report: AreaReport) -> str:
     # A limit on discs also binds in a larger box and with a larger factor, so that neither would help.
     if report.design.limit is not None:
         return warning
-    level, area = float(problem.parameters["geodesic_epsilon"]), problem.reports.size * domain.spacing**2
+    area = problem.reports.size * report.design.cells_problem.domain.spacing**2
+    level = float(problem.parameters["geodesic_epsilon"])
     if level * math.sqrt(area) >= USEFUL_NATS:
         return warning
     useful_level = USEFUL_NATS / math.sqrt(area)
@@ -311,7 +356,8 @@ def _usefulness_sentence(report: AreaReport) -> str:
 def _cell_sentence(design: AreaDesign) -> str:
     # `PRICE` was measured with one level only, so varying levels get no sentence.
     domain, (level, highest) = design.problem.domain, level_range(design.problem.metric)
-    if not design.between_positions or level != highest:
+    # With finer rows the price is that of the rows, and smaller cells could have coarser ones.
+    if not isinstance(design.choice, BetweenPositions) or design.choice.parts > 1 or level != highest:
         return ""
     price = PRICE * (level * domain.spacing) ** 2
     if price < COSTLY:

@@ -31,6 +31,7 @@ from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import solve
 
 if TYPE_CHECKING:
+    from mechdesign.positions.program import Positions
     from mechdesign.posteriors.limits import PosteriorCap
 
 TABLES_IN_MEMORY = 8  # tables of doubles over all pairs of cells that a run holds at most, as measured
@@ -55,14 +56,15 @@ class AreaStatement:
     def varies(self) -> bool:
         return isinstance(self.level, PrivacyLevel)
 
-    def problem(self, *, positions: bool = False) -> DesignProblem:
+    def problem(self, *, positions: bool = False, parts: int = 1) -> DesignProblem:
+        """The problem between positions, with `parts` squares along a cell as rows, or between cells."""
         level = self.level
         if positions and not isinstance(level, PrivacyLevel) and "within" in self.parameters:
             from mechdesign.positions.patches import rounding_length
 
             # Positions are rounded before a draw, which adds to their distance. A level that is lower by this share,
             # and 1 % of it for floating point, keeps the factor at `within` itself.
-            level = level / (1 + 1.01 * rounding_length(self.parameters["cell"]) / self.parameters["within"])
+            level = level / (1 + 1.01 * rounding_length(self.parameters["cell"] / parts) / self.parameters["within"])
         return area_problem(
             self.domain,
             epsilon=level,
@@ -72,6 +74,7 @@ class AreaStatement:
             stencil=_STENCIL,
             loss=self.loss,
             paths=self.paths,
+            parts=parts,
             name=self.name,
             parameters=self.parameters,
         )
@@ -104,9 +107,9 @@ class AreaSearch:
                 statement.domain, statement.loss, varies=statement.varies, program=self.program
             )
         if self.positions != "cells" and reason is None:
-            problem = statement.problem(positions=True)
             try:
-                mechanism, method = self._between_positions(problem)
+                program, method = self._program_of_positions()
+                problem, mechanism = program.problem, self._between_positions(program, method)
             except (SizeError, UnsuitableError) as error:
                 if is_explicit:
                     raise
@@ -116,10 +119,11 @@ class AreaSearch:
                     # No formula predicts the cost of positions where levels vary. Factors between cells take seconds,
                     # so the two are compared.
                     cells_loss = position_loss(self._between_cells(statement.problem(), "eikonal"))
-                    unit = problem.loss.unit(statement.domain.unit)
+                    unit = problem.loss_unit
                     reason = choose.too_costly(position_loss(mechanism), cells_loss, unit)
                 if reason is None:
-                    return mechanism, problem, BetweenPositions(method=method), None
+                    parts = round(statement.domain.spacing / problem.domain.spacing)
+                    return mechanism, problem, BetweenPositions(method=method, parts=parts), None
         problem = statement.problem()
         check_cell(statement.domain, statement.parameters.get("within"), reason)
         choice: Choice = Named(program=self.program)
@@ -129,22 +133,30 @@ class AreaSearch:
             choice = choose.chosen_program(problem)
         return self._between_cells(problem, choice.program), problem, choice, reason
 
-    def _between_positions(self, problem: DesignProblem) -> tuple[xr.Dataset, str]:
+    def _program_of_positions(self) -> tuple[Positions, str]:
+        """The program between positions with the finest rows that the rule takes, and its method."""
         from mechdesign.positions.program import Positions
 
+        problem = self.statement.problem(positions=True)
         size = problem.domain.size
         require_memory(size, size, tables=TABLES_IN_MEMORY, noun="any two positions of the area", field="cell")
+        if not self.statement.varies:
+            for parts in choose.fine_parts(problem):
+                program = Positions(self.statement.problem(positions=True, parts=parts))
+                if choose.takes_cones(program):
+                    return program, "cones"
         program = Positions(problem)
-        method = choose.positions_method(program, explicit=self.positions == "any")
-        mechanism = solve(
+        return program, choose.positions_method(program, explicit=self.positions == "any")
+
+    def _between_positions(self, program: Positions, method: str) -> xr.Dataset:
+        return solve(
             program,
             gap=self.gap,
             time_limit=self.remaining,
             method=method,
             on_progress=self.on_progress,
-            bound=bool(self.bound),
+            bound=self.bound,
         )
-        return mechanism, method
 
     def _between_cells(self, problem: DesignProblem, program: str) -> xr.Dataset:
         if program == "planar-laplace":

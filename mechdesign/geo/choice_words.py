@@ -1,7 +1,4 @@
-"""Sentences on how the mechanism of an area was chosen.
-
-They name arguments of Python, such as cell=200. The command line turns these into its options.
-"""
+"""Sentences on how the mechanism of an area was chosen."""
 
 from __future__ import annotations
 
@@ -28,6 +25,7 @@ _NAMES = {
 }
 
 
+# Sentences name arguments of Python, such as cell=200. The command line turns these into its options.
 def reason_words(reason: CellsReason) -> str:
     """The reason to protect cells and not any position, as a clause that follows "because"."""
     match reason:
@@ -60,7 +58,7 @@ def choice_words(choice: Choice) -> str:
             limit = "takes about a minute up to" if cells <= most_cells else "takes over a minute above"
             rule = f"with {nats:.2g} nats between neighbouring cells, the optimal program {limit} {most_cells:,} cells"
             return f"{_NAMES[program]} ({rule}; this area has {cells:,})"
-        case BetweenPositions(method=method):
-            return _NAMES[method]
+        case BetweenPositions(method=method, parts=parts):
+            return _NAMES[method] + ("" if parts == 1 else f", with {parts} x {parts} rows a cell")
         case _:
             return "the optimal program with a limit on discs"

@@ -1,9 +1,10 @@
 """The rules that choose the mechanism of an area if no program is named. Each answer is data.
 
-Between positions. The program of cones is taken if a step needs at most `MAX_CONE_OPERATIONS` multiplications, else
+Between positions. At one level, rows are squares, k along each side of a cell. The number k is the smallest odd one
+with at most `FINE_NATS` nats along a square, or the largest below it whose cones keep the limit below. For k = 1 the
+program of cones is taken if a step needs at most `MAX_CONE_OPERATIONS` multiplications, else
 weights of columns if a step needs at most `MAX_COLUMN_OPERATIONS` and memory suffices. Levels that vary take cones
-only, up to `MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that of eikonal weights between
-cells.
+only, up to `MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that of eikonal weights.
 
 Between cells. The optimal program is taken up to the cells of `CELLS_IN_A_MINUTE`. Beyond, a Euclidean metric gets the
 planar Laplace mechanism, up to `MAX_PAIR_CELLS`; levels that vary get eikonal weights.
@@ -39,6 +40,9 @@ CELLS_IN_A_MINUTE = {
 # Multiplications of a step. Cones: about three seconds of a core in some 25 steps, reached at 310 cells, or at 700 of a
 # rectangle with one level and one prior.
 MAX_CONE_OPERATIONS, MAX_COLUMN_OPERATIONS = 3e10, 2.5e11
+# Nats along a square of the rows: the design is then some 2.5 % above every mechanism's best. Squares along a cell: a
+# guess, beyond which a smaller cell serves better.
+FINE_NATS, MAX_PARTS = 0.6, 7
 _MAX_TABLE_CELLS = 12_000  # a table of 1.2 GB, of which seven are held
 _SQUARE_SYMMETRIES = 8  # of a square map: the columns of up to 8 symmetric reports are computed once
 MAX_VARYING_CELLS = 250  # for positions where levels vary; measured, some minutes
@@ -120,9 +124,10 @@ class BySize:
 
 @dataclass(frozen=True, kw_only=True)
 class BetweenPositions:
-    """Method "cones" or "columns" of the program between any two positions."""
+    """Method "cones" or "columns" of the program between any two positions; the squares along a cell as rows."""
 
     method: str
+    parts: int = 1
     program: str = "positions"
 
 
@@ -164,6 +169,25 @@ def too_costly(any_loss: float | None, cells_loss: float | None, unit: str) -> T
     if any_loss is None or cells_loss is None or any_loss <= MAX_LOSS_RATIO * cells_loss:
         return None
     return TooCostly(any_loss=any_loss, cells_loss=cells_loss, unit=unit)
+
+
+def fine_parts(problem: DesignProblem) -> list[int]:
+    """Numbers of squares along a cell to try as rows, from the finest down to 3, for a problem with one level."""
+    nats = level_range(problem.metric)[1] * problem.metric.scale * problem.domain.spacing
+    finest = min(math.ceil(nats / FINE_NATS), MAX_PARTS)
+    # Odd numbers: reports are then the middle squares of cells.
+    return list(range(finest + 1 - finest % 2, 1, -2))
+
+
+def takes_cones(program: Positions) -> bool:
+    """True if the program of cones keeps the limit of operations."""
+    from mechdesign.positions.solve import operations
+
+    # A lower estimate, by the symmetries of a square, before any table.
+    rows, reports = program.problem.domain.size, program.problem.reports.size / _SQUARE_SYMMETRIES
+    if reports * rows * (rows / _SQUARE_SYMMETRIES) ** 2 > MAX_CONE_OPERATIONS:
+        return False
+    return operations(program, "cones") <= MAX_CONE_OPERATIONS
 
 
 def positions_method(program: Positions, *, explicit: bool) -> str:

@@ -79,14 +79,14 @@ class AreaExtra(Protocol):
 def area(
     cell: Annotated[float, real("--cell", help="Side of a cell, in --unit.")],
     output: Annotated[Path, typer.Option("-o", "--output", help="NetCDF file to write.")],
-    area: Annotated[Path | None, typer.Argument(help="GeoJSON file with a Polygon or MultiPolygon in degrees.")] = None,
+    area: Annotated[Path | None, typer.Argument(help="Polygons: .geojson in degrees, or .gpkg, .shp, .fgb.")] = None,
     box: BoxOption = None,
     within: WithinOption = None,
     factor: FactorOption = None,
     epsilon: EpsilonOption = None,
     unit: Annotated[str, typer.Option("--unit", help="Unit of length: m, km, mi, ...")] = "m",
     forbidden: Annotated[
-        Path | None, typer.Option("--forbidden", help="GeoJSON of a region to exclude, such as water.")
+        Path | None, typer.Option("--forbidden", help="Polygons of a region to exclude, such as water.")
     ] = None,
     prior: Annotated[Path | None, typer.Option("--prior", help=_PRIOR_HELP)] = None,
     prior_is: Annotated[str | None, typer.Option("--prior-is", metavar="counts|density", help=_PRIOR_IS_HELP)] = None,
@@ -180,7 +180,6 @@ def area(
 
 
 def _refuse(owner: str, options: Mapping[str, object]) -> None:
-    """Refuse options without the input that they apply to."""
     for name, value in options.items():
         if value is not None:
             raise InputError(f"applies only to {owner}", field=name, value=value, remedy="leave it out")
@@ -195,10 +194,8 @@ def _people_options(
     variable: str | None,
     by_discs: bool,
 ) -> tuple[LevelsFromPeople | LevelsFromRaster | None, Path | None]:
-    """Levels that vary, and the CSV file of people.
-
-    Also accepts the older --levels-from FILE.csv, and --people COUNT for --people-per-disc.
-    """
+    """Levels that vary, and the CSV file of people."""
+    # Also accepts the older --levels-from FILE.csv, and --people COUNT for --people-per-disc.
     from mechdesign.geo.area_inputs import LevelsFromPeople, LevelsFromRaster
     from mechdesign.problem.text import is_csv
 
@@ -238,6 +235,21 @@ def parse_area(file: Path | None, box: str | None, crs: str | None = None) -> Ar
     return Area.box(west=west, south=south, east=east, north=north)
 
 
+def _show_class_level(
+    classes: int, factor: float | None, epsilon: float | None, reports: int, *, as_json: bool
+) -> None:
+    """Explain the level of --factor or --epsilon between any two classes."""
+    from mechdesign.evaluation.privacy_radius import nats_of_factor
+    from mechdesign.geo.class_level import class_level_document, class_level_words
+    from mechdesign.output.text_tables import show
+
+    if (factor is None) == (epsilon is None):
+        raise InputError("one of --factor and --epsilon is required with --classes", field="factor", value=factor)
+    nats = epsilon if factor is None else nats_of_factor(factor)
+    document = class_level_document(classes=classes, epsilon=nats, reports=reports)  # type: ignore[arg-type]
+    show(document, class_level_words(document), as_json=as_json)
+
+
 class LevelExtra(Protocol):
     """Options of a capability for a level by the share of the probability in a disc."""
 
@@ -263,6 +275,10 @@ def level(
         float | None,
         real("--interest", help="Radius of the area of interest, to be retrieved whole with probability 0.95."),
     ] = None,
+    classes: Annotated[
+        int | None,
+        whole("--classes", help="Number of classes, such as answers, instead of --within: epsilon between any two."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Example: `mechdesign level --within 200 --factor 2`.
@@ -270,6 +286,11 @@ def level(
     Explain a privacy level: odds within a radius, Laplace noise, the cost of several reports.
     """
     from mechdesign.base.validation import check_positive
+
+    if classes is not None:
+        _refuse("places", {"within": within, "interest": interest})
+        _show_class_level(classes, factor, epsilon, reports, as_json=as_json)
+        return
 
     by_discs = extra is not None and extra.is_given
     if not by_discs and (within, factor) == (None, None) and epsilon is not None:

@@ -10,9 +10,7 @@ Statements.
 
 1. The disc of radius r(v) about v holds k people, unless that of radius `most` does not. For then r >= q >= r_k.
 2. |r(u) - r(v)| <= |u - v|. For r is the smallest function above q with that property.
-3. r exceeds c = max(least, min(most, r_k)) by less than (e^STEP - 1) most, some 0.2 % of most. Proof: the disc of
-   radius r_k(u) + |u - v| about v contains the disc of radius r_k(u) about u, so r_k and c obey statement 2. Moreover
-   q(u) < e^STEP c(u). So q(u) - |u - v| < c(u) - |u - v| + (e^STEP - 1) c(u) <= c(v) + (e^STEP - 1) most.
+3. r exceeds c = max(least, min(most, r_k)) by less than (e^STEP - 1) most, some 0.2 % of most (`elastic_radii`).
 
 Source: Koufogiannis & Pappas 2016, section IV; K. Chatzikokolakis, C. Palamidessi and M. Stronati, Constructing elastic
 distinguishability metrics for location privacy (PoPETs 2015); the statement is ours.
@@ -58,8 +56,7 @@ def elastic_level(
 
     Returns
     -------
-    PrivacyLevel
-        In nats per unit, with the properties that statements 1 to 3 of the module give it.
+    PrivacyLevel, in nats per unit, with the properties of statements 1 to 3 of the module
 
     Examples
     --------
@@ -110,6 +107,9 @@ def elastic_radii(density: Raster, *, people: float, least: float, most: float) 
         message = f"nowhere do {people:g} people live within {most:g} {density.unit}"
         remedy = "ask for fewer, raise the largest radius, or check that values are people per square unit"
         raise InputError(message, field="people", value=f"{counts.sum():.6g} in all", remedy=remedy)
+    # Proof of statement 3. The disc of radius r_k(u) + |u - v| about v contains the disc of radius r_k(u) about u, so
+    # r_k and c obey statement 2. Moreover q(u) < e^STEP c(u). So q(u) - |u - v| < c(u) - |u - v| + (e^STEP - 1) c(u) <=
+    # c(v) + (e^STEP - 1) most.
     # (1): q, then the smallest function above it that obeys statement 2.
     rounded = radii[np.minimum(first, len(radii) - 1)]
     nodes = np.column_stack([side.ravel() for side in np.meshgrid(density.x, density.y, indexing="ij")])

@@ -1,9 +1,4 @@
-"""Polygons and lines of GeoJSON files, converted to degrees of WGS 84.
-
-A position is a longitude from -360 to 360, then a latitude (RFC 7946); heights are dropped. pyproj converts other
-systems. The system is that of a `crs` member (GeoJSON of 2008), or `crs` for a file whose numbers are not degrees.
-TopoJSON, Esri JSON, duplicate names in an object and numbers that are not finite are refused.
-"""
+"""Polygons and lines of GeoJSON files, converted to degrees of WGS 84."""
 
 from __future__ import annotations
 
@@ -25,6 +20,7 @@ from mechdesign.base.optional import import_optional
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import FileFormatError
 from mechdesign.geo.area import Area, area_of
+from mechdesign.geo.layers import is_layer, read_layer
 from mechdesign.problem.tables import Note, silent
 
 _NESTING = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
@@ -46,14 +42,17 @@ class Feature:
     id: Any = None
 
 
+# A position is a longitude from -360 to 360, then a latitude (RFC 7946); heights are dropped. pyproj converts other
+# systems. The system is that of a `crs` member (GeoJSON of 2008), or `crs` for a file whose numbers are not degrees.
+# TopoJSON, Esri JSON, duplicate names in an object and numbers that are not finite are refused.
 @validate_call
 def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silent) -> Area:
-    """Read the union of all polygons of a GeoJSON file. Heights, points and lines are ignored.
+    """Read the union of all polygons of a file. Heights, points and lines are ignored.
 
     Parameters
     ----------
     path : str or Path
-        Polygon, MultiPolygon, GeometryCollection, Feature or FeatureCollection.
+        GeoJSON, or the only layer of a .gpkg, .shp or .fgb (extra `layers`).
     crs : str
         Coordinate system, such as "EPSG:27700", of a file that declares none and does not hold degrees.
     on_note : callable
@@ -115,6 +114,10 @@ def rings_of(feature: Feature) -> list[list[Points]]:
 
 def _read_features(path: str | Path, field: str, crs: str | None, on_note: Note) -> list[Feature]:
     import_optional("shapely", "geo")
+    if is_layer(path):
+        listed = [(Feature(geometry=shape, properties=row), own) for shape, row, own in read_layer(path, field)]
+        placed = [(feature, own) for feature, own in listed if feature.geometry and not feature.geometry.is_empty]
+        return _in_degrees(placed, path, field, crs, on_note)
     with readable(path, field):
         content = Path(path).read_bytes()
     if not content.strip(b"\xef\xbb\xbf \t\r\n"):
@@ -322,7 +325,6 @@ def _to_degrees(name: str, path: str | Path, field: str, on_note: Note) -> Calla
 
 
 def _is_in_area_of_use(system: Any, geometry: Any) -> bool:
-    """True if a geometry in degrees is near the registered area of a system, or the system has no such area."""
     import shapely
 
     if (region := system.area_of_use) is None:

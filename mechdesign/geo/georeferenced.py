@@ -1,10 +1,4 @@
-"""Rasters on Earth: values of a file at the places of a domain that has a plane.
-
-A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise PROJ projects the
-centres of the cells, and the bilinear function of the file is evaluated there. Values beyond 1e150 are NODATA. A cell
-of the domain without a value at its centre is refused. Elsewhere a pixel without a value takes the value of the nearest
-pixel with one, but no people.
-"""
+"""Rasters on Earth: values of a file at the places of a domain that has a plane."""
 
 from __future__ import annotations
 
@@ -52,6 +46,10 @@ _COUNTED = re.compile(r"\b(people|persons?|inhabitants|counts?|number|residents|
 _DENSITIES = re.compile(r"dens(ity|ities|it|idad|ité|ität)|_pd_|per_?(sq_?)?k?m2?\b", re.I)
 
 
+# A file in the coordinates of the plane, or without a declared system, keeps its nodes. Otherwise PROJ projects the
+# centres of the cells, and the bilinear function of the file is evaluated there. Values beyond 1e150 are NODATA. A cell
+# of the domain without a value at its centre is refused. Elsewhere a pixel without a value takes that of the nearest
+# with one, but no people.
 @validate_call
 def raster_on(
     domain: Domain,
@@ -320,7 +318,6 @@ def _order_longitudes(longitude: Vector, middle: float, turn: float) -> tuple[In
 
 
 def _lattice(domain: Domain) -> tuple[Points, list[Vector]]:
-    """The centres of all cells of a grid, masked ones too, and the axes."""
     assert domain.shape is not None and domain.cell is not None and domain.origin is not None
     sizes = zip(domain.origin, domain.cell, domain.shape, strict=True)
     axes = [np.asarray(o + h * (np.arange(k) + 0.5), np.float64) for o, h, k in sizes]

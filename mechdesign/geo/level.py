@@ -26,12 +26,10 @@ def level_document(
     interest: float | None = None,
     confidence: float = 0.95,
 ) -> dict[str, Any]:
-    """Explain an epsilon in nats per unit: on the plane for a unit of length, else on one axis.
-
-    nats and factor apply to two places up to `radius` apart, nats_both_within to two within `radius` of a person.
-    disc_share and interval_share apply to people or values spread evenly. nats_together is for all reports at this
-    epsilon, epsilon_each for reports that split it. retrieval_radius is None without `interest`.
-    """
+    """Explain an epsilon in nats per unit: on the plane for a unit of length, else on one axis."""
+    # Places up to `radius` apart have nats and factor, two within `radius` of a person nats_both_within. The shares
+    # disc_share and interval_share apply to people or values spread evenly. The figure nats_together is for all reports
+    # at this epsilon, epsilon_each for reports that split it. retrieval_radius is None without `interest`.
     known, count = canonical_unit(unit), check_whole(reports, "reports")
     if known == "degree":
         raise UnitError("is an angle, not a length", field="unit", value=unit, remedy="pass the radius in m or km")

@@ -2,10 +2,11 @@
 
 | file | contents |
 |---|---|
-| .geojson .json | polygons in degrees: every feature is an area, of features with one name together |
-| .csv | columns cell (numbers of places from 0) and area (names), every place once |
+| .geojson .json .gpkg .shp .fgb | polygons: every feature is an area, of features with one name together |
+| .csv | columns cell (numbers of places from 0, or labels of classes) and area (names), every place once |
 | .asc .txt .grd .nc .nc4 .cdf .h5 .tif | integers: the label of the nearest node |
 | 3x3 | no file: blocks of a grid |
+| classes | no file: every class with a label is an area |
 
 The name of a feature is its property `name_field`, or name, NAME, Name, label or id, else its id. A place on the
 border of two areas belongs to the first. The remaining places form the area `rest`. Refused: places inside two areas,
@@ -32,6 +33,8 @@ from mechdesign.errors import InputError
 from mechdesign.geo.area import Area, area_of
 from mechdesign.geo.geojson import Feature, polygon_features, rings_of
 from mechdesign.geo.georeferenced import raster_on
+from mechdesign.geo.layers import SUFFIXES
+from mechdesign.problem.classes import label_numbers
 from mechdesign.problem.columns import Columns, named_column, number_column, refuse_line
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.queries import Query
@@ -40,8 +43,10 @@ from mechdesign.problem.tables import Note, silent
 from mechdesign.problem.text import is_csv, read_frame
 
 MOST = 1_000  # areas; shares of more are a distribution
+_CELL = ("cell", "class", "secret")  # columns of places; the latter two for classes
+_EACH = "classes"  # the word for an area of each class
 _BLOCKS = re.compile(r"([0-9]{1,6})x([0-9]{1,6})")
-_POLYGONS = {".geojson", ".json"}
+_POLYGONS = {".geojson", ".json", *SUFFIXES}
 _NAMES = ("name", "NAME", "Name", "label", "id")  # properties that name a feature
 _SHOWN, _PROPERTIES = 5, 12  # places and names, and properties, that an error lists
 
@@ -128,12 +133,12 @@ def read_areas(
     columns: Columns = None,
     on_note: Note = silent,
 ) -> Partition:
-    """Read the areas of a file, or make those of words such as 3x3, over the places of a domain.
+    """Read the areas of a file, or make those of words such as 3x3 or classes, over the places of a domain.
 
     Parameters
     ----------
     source, domain : str or Path, Domain
-        A file of polygons, cells or labels, or words such as 3x3; the n places.
+        A file of polygons, cells or labels, or words such as 3x3, or classes for one area a class; the n places.
     rest, name_field : str
         Name of the area of places that lie in no other; property that has the names of polygons.
     crs, columns : str, mapping of str to str
@@ -150,6 +155,8 @@ def read_areas(
     >>> md.geo.read_areas("2x1", md.Domain.grid((2, 2), 1.0)).names
     ('1-1', '2-1')
     """
+    if str(source) == _EACH and domain.labels is not None:
+        return Partition(names=domain.labels, label=np.arange(domain.size))
     blocks = _BLOCKS.fullmatch(str(source))
     path = Path(source)
     suffix = path.suffix.lower()
@@ -230,18 +237,26 @@ def _assign_places(
 
 
 def _of_cells(path: Path, domain: Domain, rest: str, columns: Columns, on_note: Note) -> Partition:
-    frame = read_frame(path, "areas", texts=("area",), columns=columns, roles=("cell", "area"))
-    shown = [named_column(frame, (name,), "areas") for name in ("cell", "area")]
-    cell, area = number_column(frame, ("cell",), "areas"), frame[shown[1]]
+    texts = ("area",) if domain.labels is None else ("area", *_CELL)
+    frame = read_frame(path, "areas", texts=texts, columns=columns, roles=("cell", "area"))
+    names = _CELL[:1] if domain.labels is None else _CELL
+    shown = [named_column(frame, allowed, "areas") for allowed in (names, ("area",))]
+    area = frame[shown[1]]
+    if domain.labels is None:
+        cell = number_column(frame, names, "areas")
+    else:
+        words = frame[shown[0]].fillna("").tolist()
+        found = label_numbers(words, domain.labels, "areas", "class")
+        cell = number_column(frame, names, "areas") if found is None else found.astype(float)
     wrong = ~((cell >= 0) & (cell < domain.size) & (cell == np.floor(cell)))
     refuse_line(wrong, frame, shown, "areas", f"no such cell: use 0 to {domain.size - 1}")
     refuse_line(frame[shown[0]].duplicated().to_numpy(), frame, shown, "areas", "a cell is listed twice")
     refuse_line(area.fillna("").str.strip().eq("").to_numpy(), frame, shown, "areas", "has no name")
-    words = dict(zip(cell.astype(int).tolist(), area.str.strip().map(text_of), strict=True))
+    by_place = dict(zip(cell.astype(int).tolist(), area.str.strip().map(text_of), strict=True))
     outside = np.setdiff1d(np.arange(domain.size), cell)
     if len(outside):
         on_note(_rest_words(outside, rest))
-    return Partition.of_words([words.get(place, rest) for place in range(domain.size)])
+    return Partition.of_words([by_place.get(place, rest) for place in range(domain.size)])
 
 
 def _rest_words(places: Indices, rest: str) -> str:

@@ -1,9 +1,4 @@
-"""The density of a population, from weighted points on Earth such as centres of census block groups.
-
-The lattice is that of a domain, extended on all sides by `margin`. A dry cell belongs to the point nearest to its
-centre, if that lies within `reach`. The people of a point are spread evenly over its cells, or live in the nearest dry
-cell if it has none. The sum of density times the area of a cell is `inside`, to a relative 2^-40.
-"""
+"""The density of a population, from weighted points on Earth such as centres of census block groups."""
 
 from __future__ import annotations
 
@@ -65,6 +60,9 @@ class People(FrozenRecord):
         return np.asarray(persons[tuple((domain.index + margin).T)])
 
 
+# The lattice is that of a domain, extended on all sides by `margin`. A dry cell belongs to the point nearest to its
+# centre, if that lies within `reach`. The people of a point are spread evenly over its cells, or live in the nearest
+# dry cell if it has none. The sum of density times the area of a cell is `inside`, to a relative 2^-40.
 @validate_call
 def read_people(
     path: str | Path,

@@ -1,8 +1,4 @@
-"""The amounts of the pixels of a raster on Earth in the cells of a lattice on a plane.
-
-The projected corners of a pixel are joined by straight lines. Between corners 1 km apart its true border bends by some
-2 cm. Neighbours share corners, so that pixels neither overlap nor leave gaps. Shapely cuts pixels across cells.
-"""
+"""The amounts of the pixels of a raster on Earth in the cells of a lattice on a plane."""
 
 from __future__ import annotations
 
@@ -27,6 +23,8 @@ class CellSums:
     known: Matrix
 
 
+# The projected corners of a pixel are joined by straight lines. Between corners 1 km apart its true border bends by
+# some 2 cm. Neighbours share corners, so that pixels neither overlap nor leave gaps. Shapely cuts pixels across cells.
 def cell_sums(
     edges: tuple[Vector, Vector],
     values: Matrix,
@@ -36,11 +34,9 @@ def cell_sums(
     counts: bool,
     area: float,
 ) -> CellSums:
-    """Sum the amounts of pixels (kx, ky), NaN without data, in the cells of a lattice.
-
-    `values` are per pixel if `counts`, else per unit of area, and `area` is that of a cell. `project` maps the borders
-    `edges` to the plane in units of cells. Cost: 10 us for a pixel across cells.
-    """
+    """Sum the amounts of pixels (kx, ky), NaN without data, in the cells of a lattice."""
+    # `values` are per pixel if `counts`, else per unit of area, and `area` is that of a cell. `project` maps the
+    # borders `edges` to the plane in units of cells. Cost: 10 us for a pixel across cells.
     size = shape[0] * shape[1]
     amounts, negative, known = np.zeros(size), np.zeros(size), np.zeros(size)
     step = max(_BLOCK // max(values.shape[1], 1), 1)

@@ -1,9 +1,4 @@
-"""Accuracy of a report: the radius around it that holds the true position with 95 % of the posterior probability.
-
-The posterior of report y is proportional to prior(u) P(y|u); a position is uniform in its cell, and each cell is halved
-along each axis. Let r be the least radius about y such that the centres of the parts within r hold the share. Points of
-a part lie within half a diagonal of its centre, so radius r + half a diagonal holds at least the share.
-"""
+"""Accuracy of a report: the radius around it that holds the true position with 95 % of the posterior probability."""
 
 from __future__ import annotations
 
@@ -23,17 +18,21 @@ SHARE = 0.95
 # With a claim about positions a part draws rows by the weights of the quadratic B-spline (positions/spline.py),
 # averaged over the lower and the upper half of a cell.
 _HALVES = np.array([[7.0, 16.0, 1.0], [1.0, 16.0, 7.0]]) / 24
+# Weights of the centre of the cell, for both halves.
+_CENTRE = np.array([[1.0, 6.0, 1.0]] * 2) / 8
 # Rounding positions to 2^-16 of a cell moves each weight by less: the required share is larger by nine times that.
 _ROUNDED = 2.0**-15
 _NOISE = 1e-9  # of a share, by the rounding of sums
 _UP = 1 + 1e-12
 
 
-def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector | None:
-    """The radii (b,) about reports (b,), all by default, that hold the true position with 95 %, rounded up.
-
-    None for factored mechanisms, graph nodes, and reports in another unit or with other axes. O(b n log n).
-    """
+# The posterior of report y is proportional to prior(u) P(y|u); a position is uniform in its cell, and each cell is
+# halved along each axis. Let r be the least radius about y such that the centres of the parts within r hold the share.
+# Points of a part lie within half a diagonal of its centre, so radius r + half a diagonal holds at least the share.
+def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None, *, from_centres: bool = False) -> Vector | None:
+    """The radii (b,) about reports (b,), all by default, that hold the true position with 95 %, rounded up."""
+    # None for factored mechanisms, graph nodes, and reports in another unit or with other axes. O(b n log n).
+    # from_centres: reports are drawn for the centre of the cell around the position, also if positions have a claim.
     domain = stored_domain(mechanism)
     if "mass" not in mechanism or domain.kind == "nodes":
         return None
@@ -43,6 +42,7 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector 
     numbers = np.arange(len(places)) if reports is None else np.asarray(reports, np.int64)
     mass, prior = mechanism["mass"].values, mechanism["prior"].values
     around = mechanism["around_row"].values if "around_row" in mechanism else None
+    halves = _CENTRE if from_centres else _HALVES
     sides = np.zeros(domain.dimension) if domain.cell is None else np.asarray(domain.cell)
     parts = list(itertools.product((0, 1), repeat=domain.dimension)) if domain.cell is not None else [(0,)]
     centres = np.concatenate([domain.points + (np.array(part) - 0.5) / 2 * sides for part in parts])
@@ -57,7 +57,7 @@ def accuracy(mechanism: xr.Dataset, reports: ArrayLike | None = None) -> Vector 
             weight = np.tile(prior * column, len(parts))
         else:
             rows = column[around]
-            weight = np.concatenate([prior * (rows @ np.outer(*_HALVES[list(part)]).ravel()) for part in parts])
+            weight = np.concatenate([prior * (rows @ np.outer(*halves[list(part)]).ravel()) for part in parts])
         distance = np.sqrt(((centres - places[y]) ** 2).sum(axis=1))
         # The nearest parts first, until they hold the share of the posterior.
         order = np.argsort(distance, kind="stable")

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from mechdesign.base.arrays import AnyArray, Masses, Matrix, Vector
 from mechdesign.mechanism.certificate import max_log_ratio, violations
@@ -29,12 +30,11 @@ _PACKAGES = ("mechdesign", "numpy", "scipy", "highspy", "cvxpy", "xarray")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Extras:
-    """Further results of a program.
+    """Further results of a program."""
 
-    The claim is `scale` times the problem's metric. Arrays: dual (n,), multipliers of the row sums; multipliers (k,),
-    of the side rows; row_variables by name, the rows of limits that their last ones belong to. With `positions` the
-    claim is between positions, at the problem's metric, and `scale` is that of the rows.
-    """
+    # The claim is `scale` times the problem's metric. Arrays: dual (n,), multipliers of the row sums; multipliers (k,),
+    # of the side rows; row_variables by name, the rows of limits that their last ones belong to. tree (m, n) proves the
+    # bound. With `positions` the claim is between positions, at the problem's metric, and `scale` is that of the rows.
 
     scale: float = 1.0
     parameters: Mapping[str, Any] = field(default_factory=dict)
@@ -44,6 +44,7 @@ class Extras:
     stopped: str | None = None
     reports: Domain | None = None
     multipliers: Vector | None = None
+    tree: NDArray[np.uint16] | None = None
     row_variables: Mapping[str, AnyArray] | None = None
     attributes: Mapping[str, str | float] = field(default_factory=dict)
     positions: PositionClaim | None = None
@@ -80,6 +81,8 @@ def build_dataset(problem: DesignProblem, mass: Masses, *, program: str, extras:
         "versions": versions(),
     }
     places = coordinates("secret", problem.domain) | coordinates("report", reports)
+    if reports.labels != problem.domain.labels:
+        attrs["reports"] = reports.describe_json()
     dataset = xr.Dataset(
         _variables(problem, mass, edges, loss, extras),
         coords=places,
@@ -110,6 +113,8 @@ def _variables(
         variables["problem_length"] = ("edge", unscaled.length.copy(), {"units": "nats"})
     if extras.multipliers is not None:
         variables["multiplier"] = ("side_row", np.array(extras.multipliers, float))
+    if extras.tree is not None:
+        variables["tree"] = (("report", "secret"), extras.tree.copy())
     for name, rows in (extras.row_variables or {}).items():
         variables[name] = (TABLE_SCHEMA.variables[name].dims, rows.copy())
     if problem.loss.tabled:

@@ -6,11 +6,7 @@ for every edge e = (u, v). If, both ways and for all y,
     A[u, y] 2^s <= R A[v, y]                                                                                    (1)
 
 then P = A / 2^62 satisfies P[u, y] <= e^{d(u, v)} P[v, y] for all u, v, where d is the shortest-path distance: multiply
-along a shortest path. Single precision proves most entries. With x' = x (1 + r), |r| <= 2^-24, the rounded inequality
-
-    A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]'                                                                  (2)
-
-implies (1). On the other edges every report is compared in integers.
+along a shortest path. Single precision proves most entries (`_count`); the others are compared in integers.
 
 For a table of doubles the inequality is (3), at `_holds`. If no triple breaches it the claim is proved for all pairs.
 """
@@ -50,10 +46,8 @@ _COARSE = 8  # bits of the lengths tried first: few distinct lengths remain, and
 
 
 def exp_lower(length: float, longest: float = _VACUOUS) -> tuple[int, int]:
-    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60 up to `longest` nats.
-
-    Floored partial sums of the Taylor series are lower bounds, and so are their squares.
-    """
+    """Integers (R, s) with R 2^-s <= e^length and 2^61 <= R < 2^62, tight to a relative 2^-60 up to `longest` nats."""
+    # Floored partial sums of the Taylor series are lower bounds, and so are their squares.
     if not (math.isfinite(length) and length >= 0):
         raise ValueError(f"edge length {length} is not a non-negative number")
     exact = Fraction(min(length, longest))
@@ -91,11 +85,9 @@ def _ratios_of(lengths: bytes, longest: float) -> tuple[Unsigned, Indices]:
 
 @numba.njit(inline="always")
 def product(a, b):  # type: ignore[no-untyped-def]
-    """The 128-bit product of two 64-bit numbers, as high and low words.
-
-    With halves of 32 bits no sum wraps: middle < 3 * 2^32, and the carry is part of a product below 2^128. Caches of
-    kernels in other files do not notice a change here.
-    """
+    """The 128-bit product of two 64-bit numbers, as high and low words."""
+    # With halves of 32 bits no sum wraps: middle < 3 * 2^32, and the carry is part of a product below 2^128. Caches of
+    # kernels in other files do not notice a change here.
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
     a0, a1, b0, b1 = a & mask, a >> half, b & mask, b >> half
     low, cross, other, high = a0 * b0, a0 * b1, a1 * b0, a1 * b1
@@ -108,6 +100,9 @@ def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-
     """Count pairs with high 2^shift > factor low; entries <= 2^62, 2^61 <= factor < 2^62; single: mass, rounded."""
     violations = 0
     for e in range(tail.size):
+        # With x' = x (1 + r), |r| <= 2^-24, the inequality rounded to single precision
+        #     A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]'                                                             (2)
+        # implies (1). On the other edges every report is compared in integers.
         # R 2^-s is at least 2^62 here, which no ratio of two masses exceeds: (1) holds.
         if shift[e] < 0:
             continue
@@ -167,10 +162,8 @@ def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
 
 
 def violations(mass: Masses, edges: Edges, *, deadline: float = math.inf) -> int:
-    """Number of (edge, direction, report) triples with mass[tail, y] > e^{length} mass[head, y], by exact integers.
-
-    Zero proves the claim for entries 1 <= mass <= 2^62. O(e m), 0.3 ns a triple; OutOfTime at the deadline.
-    """
+    """Number of (edge, direction, report) triples with mass[tail, y] > e^{length} mass[head, y], by exact integers."""
+    # Zero proves the claim for entries 1 <= mass <= 2^62. O(e m), 0.3 ns a triple; OutOfTime at the deadline.
     counts: list[int] = []
     in_blocks(_counter(mass, edges, counts), len(edges.tail), _EDGES, deadline=deadline)
     return sum(counts)
@@ -203,10 +196,9 @@ def _counter(mass: Masses, edges: Edges, counts: list[int]) -> Callable[[int, in
 
 @dataclass(frozen=True, kw_only=True)
 class MaxLogRatio:
-    """The largest value = ln(P[secret, report] / P[other, report]) / distance, in floating point; infinite over a zero.
+    """The largest value = ln(P[secret, report] / P[other, report]) / distance in nats; infinite over a zero."""
 
-    distance in nats; finite: the largest value among triples without a zero.
-    """
+    # In floating point; finite: the largest value among triples without a zero.
 
     value: float
     finite: float

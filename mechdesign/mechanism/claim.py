@@ -1,10 +1,4 @@
-"""The claim of a mechanism file, proved in integers: `certify` returns a `Certificate` before anything is drawn.
-
-A table is certified if it satisfies its schema, its entries are positive, its rows sum to exactly 2^62, and no edge is
-violated. Its claim must be the sentence that its own metric, geometry and edges give. Cost: O(e m). For factors every
-edge is checked by the stored row sums; each row that is drawn from must then have its stored sum. `verify` recomputes
-the rest.
-"""
+"""The claim of a mechanism file, proved in integers: `certify` returns a `Certificate` before anything is drawn."""
 
 from __future__ import annotations
 
@@ -26,12 +20,14 @@ from mechdesign.problem.lattice import Edges
 from mechdesign.problem.metric import Metric
 
 
+# A table is certified if it satisfies its schema, its entries are positive, its rows sum to exactly 2^62, and no edge
+# is violated. Its claim must be the sentence that its own metric, geometry and edges give. Cost: O(e m). For factors
+# every edge is checked by the stored row sums; each row that is drawn from must then have its stored sum.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Certificate:
-    """The proved claim: P(y|u) <= e^{d(u,u')} P(y|u') over `domain`, d the distance of `metric`, for one report.
+    """The proved claim: P(y|u) <= e^{d(u,u')} P(y|u') over `domain`, d the distance of `metric`, for one report."""
 
-    With `positions` the claim is between any two positions, and `metric` is theirs; rows alone are never drawn from.
-    """
+    # With `positions` the claim is between any two positions, and `metric` is theirs; rows alone are never drawn from.
 
     domain: Domain
     metric: Metric

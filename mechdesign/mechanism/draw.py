@@ -5,10 +5,6 @@ c(y) <= x: exactly a(y) of the 2^62 values of x give y. Every entry is read in o
 
 `scan_row` reads one row, whose address depends on the secret; `scan_table` reads the table and keeps the row of the
 secret by a mask. `search_rows` finds many reports from a guide by leading bits; its addresses depend on both.
-
-Constant, for tables of one shape: which addresses are read and written, in which order, how often, and which
-instructions run. Not constant: Python around it, the look-up of the secret by the caller, caches, speculation and power
-of the machine, and later use of the report.
 """
 
 from __future__ import annotations
@@ -30,6 +26,9 @@ def _count(row, x):  # type: ignore[no-untyped-def]
     return report
 
 
+# Constant, for tables of one shape: which addresses are read and written, in which order, how often, and which
+# instructions run. Not constant: Python around it, the look-up of the secret by the caller, caches, speculation and
+# power of the machine, and later use of the report.
 @numba.njit(cache=True, nogil=True)
 def scan_row(row, x):  # type: ignore[no-untyped-def]
     """The report uint64 of row (m,) uint64 summing to 2^62 and x uint64 < 2^62. Cost: 1 ns an entry."""
@@ -62,10 +61,8 @@ def guides(cumulative, shift):  # type: ignore[no-untyped-def]
 
 @numba.njit(cache=True, nogil=True)
 def search_rows(cumulative, guide, shift, rows, words, first, drawn):  # type: ignore[no-untyped-def]
-    """Fill drawn (b, s), rows from `first` on, with reports in rows[i] of cumulative (u, m), whose `guides` is guide.
-
-    x is the upper 62 bits of words, uint64. If 2^62 >> shift is at least m, a draw takes 2 comparisons on average.
-    """
+    """Fill drawn (b, s), rows from `first` on, with reports in rows[i] of cumulative (u, m), with its `guides`."""
+    # x is the upper 62 bits of words, uint64. If 2^62 >> shift is at least m, a draw takes 2 comparisons on average.
     i, j = first // drawn.shape[1], first % drawn.shape[1]
     for word in words:
         x, u = word >> np.uint64(2), rows[i]

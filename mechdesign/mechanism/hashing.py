@@ -29,6 +29,9 @@ def content_digest(mechanism: xr.Dataset) -> str:
             digest.update(len(content).to_bytes(8, "little") + content)
 
     for name in sorted(map(str, mechanism.variables)):
+        # Labels of classes repeat the attribute of the domain.
+        if name in mechanism.indexes and mechanism.variables[name].dtype.kind in "UOT":
+            continue
         variable = mechanism.variables[name]
         values = np.ascontiguousarray(variable.values)
         values = values.astype(values.dtype.newbyteorder("<"))

@@ -1,9 +1,4 @@
-"""The NetCDF-4 subset that mechanism files use, written and read with a guard against hostile files.
-
-Files have arrays of integers or doubles, shuffled and deflated, without fill values. Attributes are one number or one
-text of fixed length. A longer text is an array of its bytes, `text_of_KEY`. Texts of variable length, whose heaps have
-lengths of up to 4 GB, come from xarray alone, as names of axes, and are not read.
-"""
+"""The NetCDF-4 subset that mechanism files use, written and read with a guard against hostile files."""
 
 from __future__ import annotations
 
@@ -44,6 +39,7 @@ _SKIPPED_ATTRIBUTES = {
     "coordinates",
 }  # axes, which the schema names
 _COMPRESSED = re.compile(rb"FRHP\0..(?!\0\0)", re.DOTALL)  # heap: signature, version, length of an id, of the filters
+_LEVELS = {"tree": 9}  # of deflate by array, 1 for others: trees shrink to half, digits of masses do not
 _MARGIN_BYTES = 9  # bytes of that pattern
 _NUMBERS = [np.dtype(f"<{kind}") for kind in ("u1", "u2", "u4", "u8", "i8", "f8")]
 
@@ -59,7 +55,10 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
     encoded.attrs = {key: _as_fixed_text(value) for key, value in dataset.attrs.items() if key not in long_texts}
     for key, text in long_texts.items():
         encoded[f"{_TEXT_OF}{key}"] = (f"{_TEXT_OF}{key}", np.frombuffer(text, np.uint8))
-    encoding = {str(n): {"_FillValue": None, "zlib": True, "shuffle": True, "complevel": 1} for n in encoded.variables}
+    encoding = {
+        str(n): {"_FillValue": None, "zlib": True, "shuffle": True, "complevel": _LEVELS.get(str(n), 1)}
+        for n in encoded.variables
+    }
     content = io.BytesIO()
     with h5netcdf.File(content, "w") as file:
         encoded.dump_to_store(xr.backends.H5NetCDFStore(file), encoding=encoding)
@@ -129,6 +128,9 @@ def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
     return values
 
 
+# Files have arrays of integers or doubles, shuffled and deflated, without fill values. Attributes are one number or one
+# text of fixed length. A longer text is an array of its bytes, `text_of_KEY`. Texts of variable length, whose heaps
+# have lengths of up to 4 GB, come from xarray alone, as names of axes, and are not read.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Array:
     """An array in its file: chunks (`pieces`) of shape `chunk` take `taken` bytes; size, piece: inflated bytes."""

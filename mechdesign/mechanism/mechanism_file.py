@@ -1,8 +1,4 @@
-"""A mechanism file with everything that its claim implies, rebuilt in one place for every reader.
-
-Edges and lengths come from the metric, the level map and the coordinates; the file's edge list counts only where it is
-the claim (a graph, its lengths already scaled).
-"""
+"""A mechanism file with everything that its claim implies, rebuilt in one place for every reader."""
 
 from __future__ import annotations
 
@@ -37,6 +33,8 @@ COST = "one report; k reports cost k times the epsilon"
 _POSITION_FIELDS = ("around_row", "corner_level", "quarter_level", "position_rule", "position_claim")
 
 
+# Edges and lengths come from the metric, the level map and the coordinates; the file's edge list counts only where it
+# is the claim (a graph, its lengths already scaled).
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MechanismFile:
     """A table or factors that satisfy their schema, by `MechanismFile.read`; properties may raise MechdesignError."""
@@ -144,7 +142,7 @@ class MechanismFile:
     def problem(self) -> DesignProblem:
         reports = self.domain
         if not self.is_factored and not self.same_places:
-            reports = Domain(kind="points", points=stored_points(self.mechanism, "report"), unit=self.report_unit)
+            reports = self.report_domain
         if self.metric.in_unit_of(self.domain) is not self.metric:
             raise file_error("is in another unit than the places", "metric", self.metric.kind, self.domain.unit)
         return DesignProblem(
@@ -174,9 +172,21 @@ class MechanismFile:
         return POSITION_CLAIMS.get().stored_claim(self)
 
     @property
+    def report_domain(self) -> Domain:
+        """The domain of reports that are not the secrets."""
+        points = stored_points(self.mechanism, "report")
+        if "reports" in self.mechanism.attrs:
+            reports = Domain.from_description(json_attribute(self.mechanism, "reports"), points)
+            if reports.unit != self.report_unit:
+                raise file_error("is in another unit than the reports", "reports", reports.unit, self.report_unit)
+            return reports
+        return Domain(kind="points", points=points, unit=self.report_unit)
+
+    @property
     def same_places(self) -> bool:
         return self.is_factored or (
-            self.report_unit == self.domain.unit
+            "reports" not in self.mechanism.attrs
+            and self.report_unit == self.domain.unit
             and np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
         )
 
@@ -189,7 +199,22 @@ class MechanismFile:
         if unit != self.domain.unit or points.shape[1] != self.domain.dimension:
             return None
         distance, cell = cKDTree(self.domain.points).query(points)
+        if "reports" in self.mechanism.attrs and (distance == 0).all():
+            labels, own = self.report_domain.labels, self.domain.labels
+            if labels is None or own is None or any(own[u] != label for u, label in zip(cell, labels, strict=True)):
+                return None
         return np.asarray(cell, np.int64) if (distance == 0).all() else None
+
+    @cached_property
+    def report_at(self) -> IntegerMatrix | None:
+        """The report (n,) of the cell of reports that holds each secret, -1 for none; None unless rows are finer."""
+        parts = self.parameters.get("problem_parameters", {}).get("parts")
+        domain, cells = self.domain, self.report_cells
+        if not isinstance(parts, int) or not 1 < parts < domain.size or cells is None or domain.index is None:
+            return None
+        # A cell of reports has `parts` secrets along each side, and its report in the middle.
+        owner = {tuple(place): y for y, place in enumerate((domain.index[cells] // parts).tolist())}
+        return np.array([owner.get(tuple(place), -1) for place in (domain.index // parts).tolist()])
 
     @property
     def report_unit(self) -> str:
@@ -290,7 +315,6 @@ def _unit_differences(file: MechanismFile) -> list[str]:
 
 
 def _units(file: MechanismFile) -> dict[str, str]:
-    """The unit of every variable that has one, by name."""
     unit = file.domain.unit
     units = {"mass": "2^-62", "prior": "1"} | dict.fromkeys(("edge_length", "problem_length"), "nats")
     units |= dict.fromkeys(("level", "corner_level", "quarter_level"), f"nats per {unit}")
@@ -302,10 +326,9 @@ def _units(file: MechanismFile) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClaimCheck:
-    """Reasons why the claim of a file is not proved, and counts of breaches (None if they cannot be counted).
+    """Reasons why the claim of a file is not proved, and counts of breaches (None if they cannot be counted)."""
 
-    violations: (edge, direction, report) triples, or (edge, direction) of factors; position_breaches: (cell, report).
-    """
+    # violations: (edge, direction, report) triples, or (edge, direction) of factors; position_breaches: (cell, report).
 
     violations: int | None
     position_breaches: int | None = None
@@ -342,7 +365,7 @@ def claim_sentence(metric: Metric, domain: Domain, edges: Edges) -> str:
     # Stored lengths include the scale.
     if metric.scale != 1 and not metric.uses_stored_edges:
         times = f"{float(metric.scale)!r} times "
-    where = "places"
+    where = "places" if domain.labels is None else "classes"
     if domain.shape is not None:
         where = f"{words_of(domain).many} of a {' x '.join(map(str, domain.shape))} grid"
         if domain.plane is not None:

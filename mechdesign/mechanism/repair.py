@@ -3,8 +3,7 @@
 Three facts, in the order of use, where r_e <= e^{d_e} is the certified ratio of edge e = (u, v):
 1. Envelope. U(u, y) = max_v e^{-d(u, v)} P(v, y) is the smallest private table above P. It is swept with factors
    e^{-d}(1 + 2^-40), a margin that absorbs every rounding error of the steps below.
-2. Ceil-lift. If V_u <= r_e V_v then B = ceil(V) + c with c = ceil(1 / (min r - 1)) has B_u <= r_e B_v:
-   B_u < V_u + 1 + c <= r_e (V_v + c) + 1 - c (r_e - 1) <= r_e B_v.
+2. Ceil-lift. If V_u <= r_e V_v then B = ceil(V) + c with c = ceil(1 / (min r - 1)) has B_u <= r_e B_v.
 3. Slack. Row sums are scaled to at most 2^62. The rest w(u) = 2^62 - sum goes where it costs least: spread over the
    eikonal kernels where their weights allow it, the remainder into one column. A column absorbs w0(u) + theta once
    theta >= max_e ((U_u + w0_u) - r_e (U_v + w0_v)) / (r_e - 1), so the repair cannot fail.
@@ -119,8 +118,7 @@ def repair(
 
     Returns
     -------
-    (n, m) uint64 array
-        Entries >= 1, rows that sum to exactly 2^62, no violated edge.
+    (n, m) uint64 array, entries >= 1, rows that sum to exactly 2^62, no violated edge
 
     Examples
     --------
@@ -202,6 +200,7 @@ def _to_integers(table: Matrix, edges: Edges, cost: Matrix) -> Masses:
         for start in range(0, n, _ROWS):
             mass[start : start + _ROWS] = np.ceil(table[start : start + _ROWS] * scale).astype(np.uint64)
         # Fact 2: after the ceiling this many units restore every inequality.
+        # B_u < V_u + 1 + c <= r_e (V_v + c) + 1 - c (r_e - 1) <= r_e B_v
         mass += np.uint64(lift)
         missing = ROW_SUM - mass.sum(axis=1).astype(np.int64)
         if missing.min() >= 0:
@@ -245,11 +244,9 @@ def rounding_share(edges: Edges, reports: int) -> float:
 
 
 def round_private(table: Matrix, edges: Edges) -> Masses:
-    """The integers of a table (n, m) that is private for lengths shorter by `rounding_share`; the caller certifies.
-
-    That share x of every row is spread evenly: entries of at least x 2^62 / m absorb the rounding, 2 units of each, at
-    most 4 m / (x 2^62) <= x d / 4 nats.
-    """
+    """The integers of a table (n, m) that is private for lengths shorter by `rounding_share`; the caller certifies."""
+    # That share x of every row is spread evenly: entries of at least x 2^62 / m absorb the rounding, 2 units of each,
+    # at most 4 m / (x 2^62) <= x d / 4 nats.
     even = min(rounding_share(edges, table.shape[1]), 1.0)
     return round_to_integers((1 - even) * table + even / table.shape[1], edges)
 

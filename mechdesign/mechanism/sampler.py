@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -27,8 +28,10 @@ from mechdesign.mechanism.mechanism_file import COST
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
 from mechdesign.mechanism.schema import TABLE, file_error
+from mechdesign.problem.classes import numbers_of
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import as_positions, place_at
+from mechdesign.problem.located import places_at
 from mechdesign.problem.vocabulary import words_of
 
 _OTHER_STREAM = 1 << 64  # added to a seed: steps draw from a stream independent of that of reports
@@ -76,6 +79,8 @@ class Sampler(FrozenRecord):
     ) -> xr.DataArray:
         """Independent reports (secret b, draw size) of secrets (b,) or positions `at` (b, k), exactly by the masses.
 
+        Secrets are numbers, or labels of classes.
+
         With a claim between positions every report draws a row by the spline; otherwise a position stands for its cell.
         `accuracy` is the radius about a report that holds the true position with 95 % under the prior. Time and
         addresses depend on secrets and reports; `report` guards them.
@@ -85,22 +90,29 @@ class Sampler(FrozenRecord):
             raise InputError("must be an integer, 1 or more", field="size", value=size)
         require_memory(int(size), len(cells), tables=4, noun="the draws", field="size", remedy="draw fewer at a time")
         _, name = source(rng)
-        if points is None:
-            drawn = self.rows.sample(cells, int(size), rng=rng)
-        else:
-            # A seed would otherwise give the steps and the reports the same bits.
-            bits, _ = source(rng + _OTHER_STREAM if isinstance(rng, (int, np.integer)) else rng)
-            steps = self._position_claim.draw_steps(np.repeat(points, size, axis=0), bits)
-            rows = self._position_claim.around[np.repeat(cells, size), steps]
-            drawn = self.rows.sample(rows, 1, rng=rng).reshape(len(cells), int(size))
+        drawn = self.draw(cells, points, int(size), rng=rng)
         coords = {f"secret_{a}": ("secret", values[cells]) for a, values in self._places("secret").items()}
         if at is not None:
             positions = as_positions(self.certificate.domain, at).T
             coords = {name: ("secret", values) for name, values in zip(coords, positions, strict=True)}
         labelled = self._label(drawn, ("secret", "draw"), bits=name, cost=COST)
-        return labelled.assign_coords({"secret": cells} | coords)
+        labels = self.certificate.domain.labels
+        names = cells if labels is None else np.array(labels)[cells]
+        return labelled.assign_coords({"secret": ("secret", names)} | coords)
 
-    def report(self, secret: int | None = None, *, at: ArrayLike | None = None, scan: Scan = "table") -> xr.DataArray:
+    def draw(self, cells: Indices, points: IntegerMatrix | None, size: int = 1, *, rng: Rng = None) -> Integers:
+        """Numbers of reports (b, size) of cells (b,) and, with a claim between positions, of points (b, 2) in them."""
+        if points is None:
+            return self.rows.sample(cells, size, rng=rng)
+        # A seed would otherwise give the steps and the reports the same bits.
+        bits, _ = source(rng + _OTHER_STREAM if isinstance(rng, (int, np.integer)) else rng)
+        steps = self._position_claim.draw_steps(np.repeat(points, size, axis=0), bits)
+        rows = self._position_claim.around[np.repeat(cells, size), steps]
+        return self.rows.sample(rows, 1, rng=rng).reshape(len(cells), size)
+
+    def report(
+        self, secret: int | str | None = None, *, at: ArrayLike | None = None, scan: Scan = "table"
+    ) -> xr.DataArray:
         """One live report of a secret or a position `at` (2,): its number and coordinates, without the secret.
 
         scan "table" reads the whole table, "row" only the row of the secret, whose address depends on the secret, as do
@@ -110,7 +122,7 @@ class Sampler(FrozenRecord):
             raise InputError("unknown scan", field="scan", value=scan, remedy="use table or row")
         return self._live(*self.place(secret, at), scan)
 
-    def place(self, secret: int | None = None, at: ArrayLike | None = None) -> tuple[int, tuple[int, ...]]:
+    def place(self, secret: int | str | None = None, at: ArrayLike | None = None) -> tuple[int, tuple[int, ...]]:
         """The cell and, with a claim between positions, the point in it that `report` draws for; else ()."""
         (cell,), points = self._cells(None if secret is None else [secret], at, one=True)
         return int(cell), () if points is None else (int(points[0, 0]), int(points[0, 1]))
@@ -141,7 +153,7 @@ class Sampler(FrozenRecord):
             raise InputError("pass either secrets or at", field="at", value=at)
         domain, drawn = self.certificate.domain, self.certificate.positions is not None
         if at is None:
-            cells = self.rows.check(secrets)  # type: ignore[arg-type]
+            cells = self.rows.check(numbers_of(domain, secrets, "secrets"))  # type: ignore[arg-type]
             return cells, np.zeros((len(cells), 2), np.int64) if drawn else None
         positions = as_positions(domain, at)
         if one and len(positions) != 1:
@@ -155,19 +167,26 @@ class Sampler(FrozenRecord):
             # Clipping to the scale is 1-Lipschitz: no two values get further apart, so the claim holds for them.
             low = domain.origin[0]
             positions = np.clip(positions, low, low + domain.cell[0] * domain.shape[0])
-        return np.array([place_at(domain, position) for position in positions.tolist()]), None
+        cells = places_at(domain, positions)
+        for outside in np.flatnonzero(cells < 0)[:1].tolist():
+            place_at(domain, positions[outside].tolist())
+        return cells, None
 
-    def label_report(self, place: int, **attributes: str) -> xr.DataArray:
-        """The report `place` as `report` returns it, with further attributes."""
-        return self._label(np.asarray(place, np.int64), (), **attributes)
+    def label_report(self, place: int, *, from_centres: bool = False, **attributes: str) -> xr.DataArray:
+        """The report `place` with further attributes; from_centres: it was drawn for the centre of a cell."""
+        return self._label(np.asarray(place, np.int64), (), from_centres, **attributes)
 
-    def _label(self, drawn: Integers, dims: tuple[str, ...], **attributes: str) -> xr.DataArray:
+    def _label(
+        self, drawn: Integers, dims: tuple[str, ...], from_centres: bool = False, **attributes: str
+    ) -> xr.DataArray:
         unit = {"units": self.mechanism[f"{self.rows.report_dim}_x"].attrs["units"]}
         coords = {
             f"report_{a}": xr.Variable(dims, points.take(drawn), unit) for a, points in self._places("report").items()
         }
+        if "report" in self.mechanism.indexes:
+            coords["report_label"] = xr.Variable(dims, self.mechanism["report"].values[drawn])
         reports, back = np.unique(drawn, return_inverse=True)
-        radii = accuracy(self.mechanism, reports)
+        radii = accuracy(self.mechanism, reports, from_centres=from_centres)
         if radii is not None:
             domain = self.certificate.domain
             name = f"radius that holds the true {words_of(domain).truth} with 95 %"
@@ -187,25 +206,31 @@ def sample(
     secrets: ArrayLike | None = None,
     size: int = 1,
     *,
-    at: ArrayLike | None = None,
+    at: Any = None,
+    degrees: ArrayLike | None = None,
     rng: Rng = None,
-) -> xr.DataArray:
+) -> Any:
     """Verify a mechanism and draw reports of secrets; a `Sampler` verifies it once for many calls.
+
+    Reports of one person add up: k of them cost k times the epsilon.
 
     Parameters
     ----------
     mechanism : xarray.Dataset
         A table or a factored mechanism.
-    secrets, size : (b,) int array, int
-        Numbers of secrets, and reports for each.
-    at : (k,) or (b, k) array
-        Positions instead of secrets, in the unit of the domain.
+    secrets, size : (b,) array of int or str, int
+        Numbers of secrets, or labels of classes, and reports for each.
+    at : (k,) or (b, k) array, or GeoDataFrame
+        Positions instead of secrets, in the unit of the domain; or a frame of points, in any coordinate system.
+    degrees : (2,) or (b, 2) array
+        Longitudes and latitudes instead, of a mechanism on Earth.
     rng : int or numpy.random.Generator
         For simulations only: whoever knows it knows the reports.
 
     Returns
     -------
-    xarray.DataArray of numbers of reports, with their coordinates
+    xarray.DataArray of numbers of reports, with their coordinates, of classes with `report_label`
+        For a frame, a copy of it whose points are reports, with columns report, accuracy and cost.
 
     Examples
     --------
@@ -213,4 +238,17 @@ def sample(
     >>> md.sample(mechanism, [0, 3], rng=1).shape
     (2, 1)
     """
-    return Sampler(mechanism=mechanism).sample(secrets, size, at=at, rng=rng)
+    # Imported here, since both need the sampler.
+    from mechdesign.mechanism.collection import Collection
+    from mechdesign.mechanism.frames import is_frame, sample_frame
+
+    sampler = Sampler(mechanism=mechanism)
+    if degrees is not None:
+        if at is not None or secrets is not None:
+            raise InputError("pass one of secrets, at and degrees", field="degrees", value=degrees)
+        return Collection(sampler=sampler, rng=rng).sample_degrees(degrees, size)
+    if is_frame(at):
+        if secrets is not None or size != 1:
+            raise InputError("a frame has one report for each point", field="size", value=size)
+        return sample_frame(sampler, at, rng=rng)
+    return sampler.sample(secrets, size, at=at, rng=rng)

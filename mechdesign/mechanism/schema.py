@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.arrays import Indices, Points, Vector
+from mechdesign.base.arrays import AnyArray, Indices, Points
 from mechdesign.base.registry import Registry
 from mechdesign.errors import VerificationError
+from mechdesign.problem.classes import label_arrays
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
 
@@ -69,11 +70,10 @@ class SchemaPart:
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """Variables and attributes of a Dataset.
+    """Variables and attributes of a Dataset."""
 
-    places: dimensions with coordinates DIM_x, DIM_y, DIM_z in one unit; own_sizes: fixed sizes of dimensions.
-    attributes, optional: types by name; other: the specification of unnamed variables, None to refuse them.
-    """
+    # places: dimensions with coordinates DIM_x, DIM_y, DIM_z in one unit; own_sizes: fixed sizes of dimensions.
+    # attributes, optional: types by name; other: the specification of unnamed variables, None to refuse them.
 
     name: str
     own_variables: Mapping[str, VariableSpec]
@@ -114,6 +114,8 @@ class Schema:
         dim, _, axis = name.rpartition("_")
         if dim in self.places and axis in AXES:
             return VariableSpec(dtype="float64", dims=(dim,), is_coordinate=True)
+        if name in self.places:  # labels of classes, of their own width
+            return VariableSpec(dtype="U", dims=(name,), is_coordinate=True)
         return self.variables.get(name, self.other)
 
     def validate(self, dataset: xr.Dataset) -> None:
@@ -124,7 +126,11 @@ class Schema:
         for name in required:
             if name not in dataset.variables:
                 raise file_error("must be there", name, "no such variable", "the whole file")
+        labels = label_arrays(dataset.attrs)
         for key, variable in dataset.variables.items():
+            if key in self.places:
+                _validate_labels(dataset, str(key), labels.get(str(key)))
+                continue
             _validate_variable(str(key), variable, self.variable(str(key)), is_coordinate=key in dataset.coords)
         for dim, size in dataset.sizes.items():
             smallest = self.sizes.get(str(dim), int(dim not in _MAY_BE_EMPTY))
@@ -177,6 +183,8 @@ TABLE_SCHEMA = Schema(
         "dual": VariableSpec(dtype="float64", dims=("secret",), optional=True),
         # Multipliers of the side rows, if the program has some.
         "multiplier": VariableSpec(dtype="float64", dims=("side_row",), optional=True),
+        # (parent - place) mod 2^16 in the tree of every report, which prove the lower bound from the multipliers.
+        "tree": VariableSpec(dtype="uint16", dims=("report", "secret"), optional=True),
         # The loss, if it is a table.
         "loss_table": VariableSpec(dtype="float64", dims=("secret", "report"), optional=True),
         # Lengths before scaling, for a graph claimed at another scale than 1.
@@ -185,6 +193,8 @@ TABLE_SCHEMA = Schema(
     places=("secret", "report"),
     attributes=MECHANISM_ATTRIBUTES,
     optional={
+        # JSON of the domain of the reports, where they are classes and not the secrets.
+        "reports": str,
         "lower_bound": float, "lower_bound_of": str, "objective": float, "objective_of": str,
         "claimed_epsilon": float, "epsilon_lower_bound": float, "stopped": str, "problem_metric": str,
     },
@@ -223,6 +233,15 @@ def _validate_variable(name: str, variable: xr.Variable, known: VariableSpec | N
         raise file_error("has invalid attributes", name, f"{variable.attrs!s:.80}", "units alone")
 
 
+def _validate_labels(dataset: xr.Dataset, dim: str, known: AnyArray | None) -> None:
+    """Refuse labels of secrets or reports that are not those of the attributes, which are the ones of the file."""
+    variable = dataset.variables[dim]
+    is_index = dim in dataset.coords and variable.dims == (dim,) and not variable.attrs
+    if known is None or not is_index or [str(name) for name in variable.values.tolist()] != known.tolist():
+        wanted = "no such variable" if known is None else "the labels of the domain"
+        raise file_error("are not the labels of the classes", dim, f"{variable.values!s:.80}", wanted)
+
+
 def _validate_place_numbers(name: str, values: Indices, count: int) -> None:
     if values.size and (values.min() < 0 or values.max() >= count):
         raise file_error("must name places", name, f"{values.min()} to {values.max()}", f"0 to {count - 1}")
@@ -255,9 +274,25 @@ def stored_points(mechanism: xr.Dataset, dim: str) -> Points:
     return np.column_stack([mechanism[name].values for name in names])
 
 
-def coordinates(dim: str, domain: Domain) -> dict[str, tuple[str, Vector, dict[str, str]]]:
+def coordinates(dim: str, domain: Domain) -> dict[str, Any]:
     """The coordinates of a Dataset for the places of `domain`: dim_x, dim_y, dim_z over `dim`, with units."""
-    return {
+    # Classes also have their labels, as the index of `dim`.
+    placed: dict[str, Any] = {
         f"{dim}_{axis}": (dim, values.copy(), {"units": domain.unit})
         for axis, values in zip(AXES, domain.points.T, strict=False)
     }
+    return placed if domain.labels is None else placed | {dim: (dim, np.array(domain.labels))}
+
+
+def with_labels(dataset: xr.Dataset) -> xr.Dataset:
+    """The Dataset of a file with the labels of its classes as indexes, if it has some and they have its sizes."""
+    labels = {dim: words for dim, words in label_arrays(dataset.attrs).items() if dim in dataset.sizes}
+    for dim, words in labels.items():
+        if len(words) != dataset.sizes[dim]:
+            raise file_error("must be a label for each class", dim, len(words), dataset.sizes[dim])
+    return dataset.assign_coords({dim: (dim, words) for dim, words in labels.items()}) if labels else dataset
+
+
+def without_labels(dataset: xr.Dataset) -> xr.Dataset:
+    """The Dataset as a file holds it: labels are in the attributes alone."""
+    return dataset.drop_vars([dim for dim in ("secret", "report") if dim in dataset.coords])

@@ -1,8 +1,4 @@
-"""Save and load a mechanism, or another Dataset, as one NetCDF-4 file.
-
-After the last byte of NetCDF follows the SHA-256 of the bytes before. It detects damage, not forgery; claims are
-proved from integers.
-"""
+"""Save and load a mechanism, or another Dataset, as one NetCDF-4 file."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.hashing import CONTENT_DIGEST, FILE_DIGEST, content_digest, seal
 from mechdesign.mechanism.hdf5 import read_netcdf, write_netcdf
-from mechdesign.mechanism.schema import MECHANISMS, Schema, validate
+from mechdesign.mechanism.schema import MECHANISMS, Schema, validate, with_labels, without_labels
 
 _MARK = b"mechdesign sha256"
 _BLOCK = 1 << 20  # bytes that are hashed at a time
@@ -57,6 +53,7 @@ def save(mechanism: xr.Dataset, path: str | Path, *, overwrite: bool = False) ->
     return target
 
 
+# After the last byte of NetCDF follows the SHA-256 of the bytes before. It detects damage, not forgery.
 def write_dataset(mechanism: xr.Dataset, target: Path) -> None:
     """Write any Dataset as `save` does."""
     write_atomically(target, lambda temporary: _write(mechanism, temporary))
@@ -69,7 +66,7 @@ def file_sha256(path: str | Path) -> str:
 
 
 def _write(dataset: xr.Dataset, path: Path) -> None:
-    unnamed = dataset.copy()
+    unnamed = without_labels(dataset).copy()
     unnamed.attrs.pop(CONTENT_DIGEST, None)
     write_netcdf(unnamed, path)
     append_mark(path)
@@ -120,7 +117,7 @@ def load_sealed(path: str | Path, *schemas: Schema, noun: str) -> xr.Dataset:
         except Exception as error:
             message, remedy = f"the file is damaged ({type(error).__name__})", "write mechanisms with md.save alone"
             raise VerificationError(message, field="file", value=path, remedy=remedy) from error
-    mechanism = seal(read)
+    mechanism = seal(with_labels(read))
     validate(mechanism, *schemas, noun=noun)
     mechanism.encoding[FILE_DIGEST] = (mechanism.attrs[CONTENT_DIGEST], digest)
     return mechanism

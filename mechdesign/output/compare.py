@@ -22,7 +22,7 @@ from mechdesign.errors import InputError, MechdesignError, SizeError, SolverErro
 from mechdesign.evaluation.loss import constant_loss, expected_distance, position_loss
 from mechdesign.evaluation.remap import remapped_loss
 from mechdesign.mechanism.figures import relative_gap
-from mechdesign.output.own_mechanisms import InputMechanisms, input_mechanisms
+from mechdesign.output.own_makers import EFFECTIVE, InputMechanisms, own_mechanisms
 from mechdesign.output.text_tables import where_possible
 from mechdesign.problem.lattice import check_connected
 from mechdesign.problem.problem import DesignProblem
@@ -147,14 +147,16 @@ def each_mechanism(
         frequency_oracles=frequency_oracles or bool(only),
         positions=positions or bool(only),
     )
+    mine = own_mechanisms(problem, mechanisms, known=known)
+    made = mine.makers(problem, gap=gap)
+    own = [name for name in (*(mechanisms or ()), *(f"{name}{EFFECTIVE}" for name in mine.families))]
     for name in only or ():
-        if name not in known and name not in (mechanisms or ()):
-            others = ", ".join([*known, *(mechanisms or ())])
+        if name not in known and name not in own:
+            others = ", ".join([*known, *own])
             raise InputError(f"unknown mechanism, none of {others}", field="only", value=name)
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, noun="a comparison")
     check_connected(problem.edges, problem.domain.size)  # raised here: each row would only be left out
-    mine = input_mechanisms(problem, mechanisms, known=known)
-    names = [name for name in (*known, *mine) if not only or name in only]
+    names = [name for name in (*known, *own) if not only or name in only]
     ends = time.monotonic() + time_limit
     for count, name in enumerate(names, 1):
         if on_progress is not None:
@@ -163,7 +165,10 @@ def each_mechanism(
             # The first row is made even without time, so that a comparison is never empty.
             if count > 1 and time.monotonic() > ends:
                 raise UnsuitableError("left out", field="time_limit", value=time_limit)
-            mechanism = mine[name] if name in mine else known[name]()
+            if name in made:
+                mechanism = made[name](max(_SHARE * (ends - time.monotonic()), _SHORTEST))
+            else:
+                mechanism = mine.fixed[name] if name in mine.fixed else known[name]()
         except (UnsuitableError, SizeError, SolverError) as error:
             yield name, error
             continue
@@ -192,8 +197,10 @@ def compare(
     ----------
     problem : DesignProblem
         Domain, metric, prior and loss.
-    mechanisms : mapping of str to (n, m) array or Dataset
-        Yours by name, over the same secrets, unrepaired, at the smallest scale of the metric that they satisfy.
+    mechanisms : mapping of str to (n, m) array, Dataset, Program or callable
+        Yours by name, over the same secrets, unrepaired, at the smallest scale of the metric that they satisfy. A
+        program is solved. A function f(problem, epsilon) of tables has two rows: at the epsilon of the metric, and at
+        the one where the table satisfies the claim, "NAME (effective)".
     frequency_oracles, positions : bool
         Add those of the literature on frequency estimation, and the design that is private between any two positions.
     gap, time_limit : float
@@ -203,8 +210,7 @@ def compare(
 
     Returns
     -------
-    pandas.DataFrame
-        The columns of `mechdesign.output.compare.ComparisonRow`, missing figures NaN.
+    pandas.DataFrame of the columns of `mechdesign.output.compare.ComparisonRow`, missing figures NaN
 
     Examples
     --------

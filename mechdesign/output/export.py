@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +14,14 @@ from mechdesign.base.registry import Registry, Role
 from mechdesign.base.spreadsheets import metadata_of
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
+from mechdesign.evaluation.loss import loss_matrix
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.packaged import package_file
+from mechdesign.output.proof_file import write_proof
 from mechdesign.output.table_formats import Content, plane_of, write_beside, write_csv, write_json, write_parquet
 from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import require_certified
+from mechdesign.verification.verify import require_certified, trees_prove_bound
+from mechdesign.verification.verify_table import LOSSES
 
 MOST_ROWS = 1000  # of a factored mechanism in one file: more would fill a disk
 VERIFIER = "verify_table.py"
@@ -70,6 +73,7 @@ FORMATS: Registry[Format] = Registry(
     {
         ".csv": Format(write=write_csv, beside=write_beside, factored=True, verified=True),
         ".json": Format(write=write_json, partial=False, verified=True),
+        ".proof": Format(write=write_proof, partial=False),
         ".parquet": Format(write=write_parquet, require=lambda path: import_optional("pyarrow.parquet", "parquet")),
     },
 )  # by suffix; a format of another package is added here
@@ -86,11 +90,12 @@ def export(
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Verify a mechanism and write its table in the format of the suffix: .csv, .json, .parquet or .compact.
+    """Verify a mechanism and write its table in the format of the suffix: .csv, .json, .proof, .parquet or .compact.
 
     Each file has the claim, units, losses, edges and checksums; masses are exact integers, probability = mass / 2^62.
-    .compact is a complete factored mechanism of a grid in 5 bytes a place, which `verify` certifies. Rows of a factored
-    mechanism go to CSV only, with their own sums.
+    .proof has the claims and the lower bound as integers for the checker of proofs/. .compact is a complete factored
+    mechanism of a grid in 5 bytes a place, which `verify` certifies. Rows of a factored mechanism go to CSV only, with
+    their own sums.
 
     Parameters
     ----------
@@ -107,8 +112,7 @@ def export(
 
     Returns
     -------
-    Path
-        The file.
+    Path of the file
 
     Raises
     ------
@@ -146,7 +150,9 @@ def export(
     if kind.beside is not None:
         check_target(metadata_of(target), overwrite=overwrite)
     plane = plane_of(stored) if degrees else None
-    content = Content(stored=stored, rows=written, figures=_figures(mechanism), plane=plane)
+    figures = _figures(mechanism)
+    with_bound = len(written) == mechanism.sizes["secret"] and _trees_prove(stored, figures)
+    content = Content(stored=stored, rows=written, figures=figures, plane=plane, with_bound=with_bound)
     write_content(content, target)
     if with_verifier:
         write_atomically(verifier_target, lambda temporary: temporary.write_bytes(verifier))
@@ -174,6 +180,16 @@ def _figures(mechanism: xr.Dataset) -> dict[str, float]:
     figures = {name: float(mechanism.attrs[name]) for name, holds in proved.items() if holds}
     ratios = {"ratio": checked.ratio, "row_ratio": checked.row_ratio}
     return figures | {name: value for name, value in ratios.items() if value is not None and checked.row_ratio}
+
+
+def _trees_prove(stored: MechanismFile, figures: Mapping[str, float]) -> bool:
+    """True if verify_table.py proves the lower bound of a table from its trees and coordinates."""
+    if "objective" in figures or "lower_bound" not in figures or stored.is_factored or stored.positions is not None:
+        return False
+    if stored.mechanism.attrs["loss"] not in LOSSES or stored.report_unit != stored.domain.unit:
+        return False
+    cost = stored.mechanism["prior"].values[:, None] * loss_matrix(stored.mechanism)
+    return trees_prove_bound(stored.mechanism, stored.edges, cost)
 
 
 def _check_format(suffix: str, kind: Format, factored: bool, *, rows: range | None, with_verifier: bool) -> None:

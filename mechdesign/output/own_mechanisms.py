@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.base.validation import as_numbers
+from mechdesign.base.arrays import Matrix
 from mechdesign.closed_forms.build import closed_form_mechanism
 from mechdesign.errors import InputError
 from mechdesign.mechanism.build import Extras, build_dataset
@@ -19,20 +19,27 @@ from mechdesign.mechanism.certificate import ROW_SUM, row_sums_exact
 from mechdesign.mechanism.figures import certified_scale
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.storage import load
+from mechdesign.problem.classes import in_class_order
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
-from mechdesign.verification.audit import audit
+from mechdesign.verification.audit import audit, check_table
 
-InputMechanisms = Mapping[str, ArrayLike | xr.Dataset]
+TableMechanisms = Mapping[str, ArrayLike | xr.Dataset]
 
 
 def read_mechanisms(
-    paths: Iterable[Path], *, columns: Columns = None, on_note: Callable[[str], None] | None = None
+    paths: Iterable[Path],
+    problem: DesignProblem | None = None,
+    *,
+    columns: Columns = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> dict[str, ArrayLike | xr.Dataset]:
     """Mechanisms from files, each under the name of its file: .nc, or a table as `read_table` takes it."""
+    # problem: its classes give the order of labelled tables.
+    labels = {} if problem is None else {"secrets": problem.domain.labels, "reports": problem.reports.labels}
     mechanisms: dict[str, ArrayLike | xr.Dataset] = {}
     for path in paths:
         if path.stem in mechanisms:
@@ -40,39 +47,51 @@ def read_mechanisms(
         if path.suffix.lower() == ".nc":
             mechanisms[path.stem] = load(path)
         else:
-            mechanisms[path.stem] = read_table(path, columns=columns, on_note=on_note)
+            mechanisms[path.stem] = read_table(path, columns=columns, on_note=on_note, **labels)
     return mechanisms
 
 
 def input_mechanisms(
-    problem: DesignProblem, mechanisms: InputMechanisms | None, *, known: Collection[str] = ()
+    problem: DesignProblem, mechanisms: TableMechanisms | None, *, known: Collection[str] = ()
 ) -> dict[str, xr.Dataset]:
-    """Check the user's tables (n, m) or Datasets by name, at the smallest scale of the metric that they satisfy.
-
-    Nothing is repaired. Entries below 2^-62 are rounded up to that. A zero next to a positive probability of the same
-    report makes the ratio infinite. known: names that are taken.
-    """
+    """Check the user's tables (n, m) or Datasets by name, at the smallest scale of the metric that they satisfy."""
+    # Nothing is repaired. Entries below 2^-62 are rounded up to that. A zero next to a positive probability of the same
+    # report makes the ratio infinite. known: names that are taken.
     datasets = {}
     for name, value in (mechanisms or {}).items():
-        is_name = isinstance(name, str) and name.isprintable() and name.strip() == name != "" and "/" not in name
-        if not is_name or name in known:
-            raise _input_error(
-                "is the name of a mechanism of this package" if is_name else "is not a valid name of a row", name
-            )
+        check_name(name, known)
         datasets[name] = (
-            _of_dataset(problem, name, value) if isinstance(value, xr.Dataset) else _of_table(problem, name, value)
+            dataset_for(problem, name, value)
+            if isinstance(value, xr.Dataset)
+            else mechanism_for(problem, name, table_for(problem, name, value))
         )
     return datasets
 
 
-def _of_table(problem: DesignProblem, name: str, value: ArrayLike) -> xr.Dataset:
-    table = as_numbers(value, "table", problem.domain.points, problem.reports.points)
-    audited = audit(table, problem)
+def check_name(name: object, known: Collection[str]) -> None:
+    """Refuse a name that a row of a comparison cannot have, and one of `known`."""
+    is_name = isinstance(name, str) and name.isprintable() and name.strip() == name != "" and "/" not in name
+    if not is_name or name in known:
+        raise _input_error(
+            "is the name of a mechanism of this package" if is_name else "is not a valid name of a row", name
+        )
+
+
+def table_for(problem: DesignProblem, name: str, value: ArrayLike) -> Matrix:
+    """A table (n, m) of the user over the secrets and reports of a problem, rows divided by their sums."""
+    value = in_class_order(value, "table", problem.domain, problem.reports)
+    table = check_table(value, problem, normalise=False).rows
     if table.shape[1] != problem.reports.size:
         raise _input_error(f"has {table.shape[1]} reports, and the problem {problem.reports.size}", name)
-    rows = table / table.sum(axis=1, keepdims=True)
-    mechanism = closed_form_mechanism(problem, rows, name=name, claimed_epsilon=None)
-    return _not_private(mechanism, rows, problem) if audited.infinite else mechanism
+    return np.asarray(table / table.sum(axis=1, keepdims=True), float)
+
+
+def mechanism_for(
+    problem: DesignProblem, name: str, rows: Matrix, *, claimed_epsilon: float | None = None
+) -> xr.Dataset:
+    """The mechanism of a table (n, m) of `table_for`, unrepaired; a zero beside a positive entry has ratio inf."""
+    mechanism = closed_form_mechanism(problem, rows, name=name, claimed_epsilon=claimed_epsilon)
+    return _not_private(mechanism, rows, problem) if audit(rows, problem).infinite else mechanism
 
 
 def _not_private(mechanism: xr.Dataset, rows: NDArray[np.float64], problem: DesignProblem) -> xr.Dataset:
@@ -86,7 +105,8 @@ def _not_private(mechanism: xr.Dataset, rows: NDArray[np.float64], problem: Desi
     return mechanism.assign(mass=(mechanism["mass"].dims, mass, mechanism["mass"].attrs)).assign_attrs(figures)
 
 
-def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.Dataset:
+def dataset_for(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.Dataset:
+    """A mechanism, certified anew at the smallest scale of the metric of a problem."""
     stored = MechanismFile.read(mechanism)
     if stored.is_factored:
         raise _input_error("is stored as factors; solve it with method='table'", name)
@@ -116,7 +136,8 @@ def _of_dataset(problem: DesignProblem, name: str, mechanism: xr.Dataset) -> xr.
 
 
 def _same(one: Domain, other: Domain) -> bool:
-    """True if two domains have the same places in the same order."""
+    if one.labels is not None and other.labels is not None and one.labels != other.labels:
+        return False
     return (one.unit, one.size, one.dimension) == (other.unit, other.size, other.dimension) and bool(
         np.array_equal(one.points, other.points)
     )

@@ -1,8 +1,4 @@
-"""Sentences on protection, error and lower bound, for the terminal, pictures, clients and pages.
-
-A page in a browser makes the same sentences from the numbers that it recomputed (web/browser/proof/sentence.js): change
-both together. Losses and factors are rounded up, bounds and radii down, so that a rounded sentence is still true.
-"""
+"""Sentences on protection, error and lower bound, for the terminal, pictures, clients and pages."""
 
 from __future__ import annotations
 
@@ -32,6 +28,9 @@ def join_sentences(parts: Iterable[str | None]) -> str:
     return " ".join(part for part in parts if part)
 
 
+# A page in a browser makes the same sentences from the numbers that it recomputed (web/browser/proof/sentence.js):
+# change both together. Losses and factors are rounded up, bounds and radii down, so that a rounded sentence is still
+# true.
 def protection_sentence(p: Protection, *, because: str | None = None) -> str:
     """The protected secrets and the factor by which one report changes odds; because: why no more is protected."""
     subject = f"Protects {p.subject}{'' if because is None else f', because {because},'}"
@@ -114,6 +113,8 @@ def bound_sentence(stored: MechanismFile, *, at_position: float | None = None, g
     objective, name = float(attrs.get("objective", attrs["expected_loss"])), str(attrs.get("objective_of"))
     has_limits = attrs["program"] in (Bounded.name, Constrained.name)
     rivals = f"no mechanism {'of this form' if own_form else 'with this claim'}{' and its limits' * has_limits}"
+    if own_form and (best := _any_bound_sentence(stored)) is not None:
+        return best
     share = relative_gap(objective, bound, 0.0) if gap is None and objective > 0 else gap or 0.0
     is_quoted = bound > 0 and not (objective > 0 and share > QUOTED_GAP)
     end = f" (gap {percent(share, up=True)})." if objective > 0 else "."
@@ -136,6 +137,25 @@ def bound_sentence(stored: MechanismFile, *, at_position: float | None = None, g
         centres = f"Between {words_of(stored.domain).centres} the mean distance is"
         return f"{centres} {_format_loss(stored, objective, up=True)}, and {best}"
     return sentence(best)
+
+
+def _any_bound_sentence(stored: MechanismFile) -> str | None:
+    """The bound over every mechanism of a claim between positions; None without one above 1 - `QUOTED_GAP`."""
+    share = any_gap(stored)
+    if share is None or share > QUOTED_GAP:
+        return None
+    bound = _format_loss(stored, float(stored.mechanism.attrs["any_lower_bound"]), up=False)
+    rivals = "No mechanism at all with this claim and these reports"
+    return f"{rivals} does better than {bound} (gap {percent(share, up=True)})."
+
+
+def any_gap(stored: MechanismFile) -> float | None:
+    """The relative gap to the bound over every mechanism between positions; None without one."""
+    attrs = stored.mechanism.attrs
+    if stored.positions is None or attrs["program"] != _POSITIONS or "any_lower_bound" not in attrs:
+        return None
+    objective, bound = float(attrs["objective"]), float(attrs["any_lower_bound"])
+    return relative_gap(objective, bound, 0.0) if objective > 0 and bound > 0 else None
 
 
 def has_other_objective(stored: MechanismFile) -> bool:

@@ -10,8 +10,9 @@ At scale s the claim is s d. A Dataset with one dimension, `scale`, and float va
 | NAME_loss, NAME_effective_scale | the same for the eikonal mechanism and of each baseline made for s d |
 
 A baseline whose NAME_effective_scale exceeds s breaks its claim at s. A mechanism that does not fit is NaN; one
-that fits at no scale has no variables. A mechanism of the user has one loss and one effective scale throughout. The
-optimum never increases with s, and tends to the loss of the best constant report as s -> 0.
+that fits at no scale has no variables. A table of the user has one loss and one effective scale throughout, a program
+or family those of each scale. The optimum never increases with s, and tends to the loss of the best constant report as
+s -> 0.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from mechdesign.base.progress import progress_if
 from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.best import best_closed_form
 from mechdesign.closed_forms.table import BASELINES
-from mechdesign.errors import InputError, MechdesignError
+from mechdesign.errors import InputError, MechdesignError, SizeError, SolverError, UnsuitableError
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.mechanism.build import versions
 from mechdesign.mechanism.certificate import max_log_ratio
@@ -40,7 +41,7 @@ from mechdesign.mechanism.figures import relative_gap, total_cost
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.schema import COMMON_ATTRIBUTES, Schema, VariableSpec
 from mechdesign.output.compare import AT_CLAIM, each_mechanism
-from mechdesign.output.own_mechanisms import InputMechanisms, input_mechanisms
+from mechdesign.output.own_makers import InputMechanisms, OwnMechanisms, own_mechanisms
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.optimal import solve_optimal
@@ -138,8 +139,8 @@ def sweep(
         The problem at scale 1.
     scales : (k,) sequence of float
         Positive, distinct, in any order; by default 9 from 0.25 to 4.
-    mechanisms : mapping of str to (n, m) array or Dataset
-        Yours by name, as `md.compare` takes them.
+    mechanisms : mapping of str to (n, m) array, Dataset, Program or callable
+        Yours by name, as `md.compare` takes them. Programs and functions are made at every scale.
     gap, time_limit : float
         Relative gap, and seconds, at every scale.
     on_progress, verbose : callable, bool
@@ -159,7 +160,7 @@ def sweep(
     check_targets(gap, time_limit)
     scales = _check_scales(scale_range() if scales is None else scales)
     require_memory(problem.domain.size, problem.reports.size, tables=TABLES, noun="a sweep")
-    mine = input_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
+    mine = own_mechanisms(problem, mechanisms, known=["optimal", *baseline_names()])
     points: list[CurvePoint] = []
     start: SolveResult | None = None
     with progress_if(verbose, problem.name, None) as report:
@@ -168,7 +169,7 @@ def sweep(
                 report(f"{number} of {len(scales)}: scale {scale:.4g}")
             scaled = replace(problem, metric=scale * problem.metric, matched_distance=None)
             start = _solve(scaled, start, gap=gap, time_limit=time_limit)
-            points.insert(0, _point(scaled, scale, start, gap, mine))
+            points.insert(0, _point(scaled, scale, start, gap, mine, time_limit))
             if on_progress is not None:
                 on_progress(points[0])
             if start.stopped == "interrupt":
@@ -244,8 +245,9 @@ def _check_scales(scales: Sequence[float]) -> list[float]:
     return ascending
 
 
+# Six arguments: a problem at a scale, its optimum, and the mechanisms beside it with their targets.
 def _point(
-    problem: DesignProblem, scale: float, design: SolveResult, gap: float, mine: Mapping[str, xr.Dataset]
+    problem: DesignProblem, scale: float, design: SolveResult, gap: float, mine: OwnMechanisms, time_limit: float
 ) -> CurvePoint:
     """The figures at one scale. `problem` has the scaled metric; effective scales are of the metric at scale 1."""
     cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
@@ -260,12 +262,23 @@ def _point(
         effective_scale=scale * min(max_log_ratio(design.mass, problem.edges).value, 1.0),
         stopped=design.stopped,
         baselines={name: _figures(result, scale) for name, result in results}
-        | {name: _figures(mechanism, 1.0) for name, mechanism in mine.items()},
+        | {name: _figures(mechanism, 1.0) for name, mechanism in mine.fixed.items()}
+        | {
+            name: _figures(_result(maker, time_limit), scale)
+            for name, maker in mine.makers(problem, scale=scale, gap=gap).items()
+        },
     )
 
 
+def _result(maker: Callable[[float], xr.Dataset], seconds: float) -> xr.Dataset | MechdesignError:
+    """The mechanism of a maker, or its error if it does not fit the problem."""
+    try:
+        return maker(seconds)
+    except (UnsuitableError, SizeError, SolverError) as error:
+        return error
+
+
 def _figures(result: xr.Dataset | MechdesignError, scale: float) -> BaselineFigures:
-    """The figures of a mechanism that was made for the metric at `scale`."""
     if not isinstance(result, xr.Dataset):
         return BaselineFigures(loss=None, position_loss=None, effective_scale=None)
     return BaselineFigures(

@@ -1,13 +1,14 @@
 """Tables of mechanisms in CSV, JSON and Parquet, for programs that do not have this package.
 
 Every format has the same `Content`: comments (claim, units, losses, checksum of the source, sizes), coordinates, edges
-of the claim and masses. The claim can be checked from these. A text ends in a line with the SHA-256 of all bytes
-before.
+of the claim and masses. The claim can be checked from these. A text ends in a line with its SHA-256.
 
 CSV: one line per (secret, report); all else is in FILE.csv-metadata.json, the JSON below without points and masses.
 
     secret,secret_x,report,report_x,probability,mass
     0,0.5,0,0.5,0.5,2305843009213693952   all reports of secret 0, then of the next
+
+Classes have two more columns at the end, secret_label and report_label.
 
 probability is mass / 2^62 as the nearest double; the claim is of the masses. A factored mechanism has a column row_sum
 after mass, and probability = mass / row_sum.
@@ -37,6 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base.memory import require_memory
+from mechdesign.base.spreadsheets import cell_of
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy, round_up
 from mechdesign.mechanism.certificate import ROW_SUM
@@ -62,6 +64,7 @@ class Content:
     rows: range
     figures: Mapping[str, float] = field(default_factory=dict)
     plane: Plane | None = None
+    with_bound: bool = False  # trees prove the lower bound, and go into the file with all that they need
 
     @cached_property
     def secrets(self) -> list[list[float]]:
@@ -76,6 +79,14 @@ class Content:
             if self.stored.is_factored
             else self._with_degrees(stored_points(self.stored.mechanism, "report"))
         )
+
+    @cached_property
+    def labels(self) -> tuple[Sequence[str], Sequence[str]] | None:
+        """Labels of all secrets and of all reports; None unless both are classes."""
+        if self.stored.is_factored or self.stored.domain.labels is None:
+            return None
+        reports = self.stored.domain if self.stored.same_places else self.stored.report_domain
+        return None if reports.labels is None else (self.stored.domain.labels, reports.labels)
 
     @cached_property
     def accuracy(self) -> list[float] | None:
@@ -104,6 +115,15 @@ class Content:
         return [[*rows, *corners] for rows, corners in zip(positions.around.tolist(), levels, strict=True)]
 
     @property
+    def bound(self) -> dict[str, list[Any]]:
+        """Prior and multipliers as exact hexadecimal floats, and the steps of the tree of each report in a string."""
+        if not self.with_bound:
+            return {}
+        mechanism = self.stored.mechanism
+        vectors = {name: [x.hex() for x in mechanism[name].values.tolist()] for name in ("prior", "dual")}
+        return {**vectors, "tree": [" ".join(map(str, row)) for row in mechanism["tree"].values.tolist()]}
+
+    @property
     def comments(self) -> dict[str, Any]:
         """Comments by name; claim: the claim as data; sha256: that of the mechanism's file, None if unsaved."""
         mechanism, unit = self.stored.mechanism, self.stored.report_unit
@@ -121,6 +141,7 @@ class Content:
             "claim": claim,
             **({} if self.plane is None else {"coordinates": ", ".join(DEGREES)}),
             **({} if unit == self.stored.domain.unit else {"report_unit": unit}),
+            **({} if self.labels is None else {"report_labels": list(self.labels[1])}),
             **{name: str(mechanism.attrs[name]) for name in _ATTRIBUTES},
             "sha256": file_digest(mechanism),
             **({"objective_of": str(mechanism.attrs["objective_of"])} if "objective" in self.figures else {}),
@@ -173,11 +194,20 @@ def write_csv(content: Content, path: Path) -> None:
     secret = [f"secret_{axis}" for axis in content.axes(content.secrets)]
     report = [f"report_{axis}" for axis in content.axes(content.reports)]
     sums = ["row_sum"] if content.stored.is_factored else []
+    labels: tuple[Sequence[str], Sequence[str]] | None = None
+    if content.labels is not None:
+        labels = tuple([cell_of(label) for label in side] for side in content.labels)  # type: ignore[assignment]
+        sums = ["secret_label", "report_label"]
     with path.open("w", encoding="utf-8", newline="") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(["secret", *secret, "report", *report, "probability", "mass", *sums])
         for u, masses, total in content.masses():
             start, whole, end = [u, *content.secrets[u]], total or ROW_SUM, [] if total is None else [total]
+            if labels is not None:
+                named = ([labels[0][u], label] for label in labels[1])
+                ends = [(y, m, end) for (y, m), end in zip(enumerate(masses), named, strict=True)]
+                writer.writerows([*start, y, *content.reports[y], m / whole, m, *end] for y, m, end in ends)
+                continue
             # A quotient of two integers is rounded once, to the nearest double.
             writer.writerows([*start, y, *content.reports[y], m / whole, m, *end] for y, m in enumerate(masses))
 
@@ -206,6 +236,7 @@ def _write_object(content: Content, path: Path, more: Mapping[str, Any], lists: 
         for name, lines in {
             "edge": map(as_json, content.edges),
             **({"patch": map(as_json, content.patches)} if content.patches else {}),
+            **{name: map(as_json, entries) for name, entries in content.bound.items()},
             **lists,
         }.items():
             stream.write(f"{as_json(name)}: [")
@@ -227,6 +258,8 @@ def write_parquet(content: Content, path: Path) -> None:
     for dim, index, points in (("secret", secret, content.secrets), ("report", report, content.reports)):
         columns[dim] = index
         columns |= {f"{dim}_{a}": np.array(points)[index, k] for k, a in enumerate(content.axes(points))}
+        if content.labels is not None:
+            columns[f"{dim}_label"] = np.array(content.labels[int(dim == "report")], object)[index]
     # 2^62 is a power of two: the quotient is rounded once, when the mass becomes a double.
     masses = content.stored.mechanism["mass"].values[content.rows].ravel()
     columns |= {"probability": masses / float(ROW_SUM), "mass": masses}

@@ -1,8 +1,4 @@
-"""The renderer of commands: a document as JSON or as blocks of text, on stdout; notes and progress on stderr.
-
-Names, paths and texts of files have no markup and no control characters. Nothing is cut: text wraps, and a table that
-is too wide continues below itself, with its first column again. The width is that of the terminal, or COLUMNS.
-"""
+"""The renderer of commands: a document as JSON or as blocks of text, on stdout; notes and progress on stderr."""
 
 from __future__ import annotations
 
@@ -37,6 +33,8 @@ class Note(str):
     """A line for stderr."""
 
 
+# Names, paths and texts of files have no markup and no control characters. Nothing is cut: text wraps, and a table that
+# is too wide continues below itself, with its first column again. The width is that of the terminal, or COLUMNS.
 @dataclass(frozen=True)
 class TextTable:
     """The first column is text, the others figures; columns of one of the `groups` stay together in wide tables."""

@@ -1,8 +1,4 @@
-"""Pictures of mechanisms whose reports are not places of their domain: answers of queries, released numbers.
-
-Two axes: maps of the likeliest answer, of the expected loss, and of P(y|u) for the most reported answers; or bars, for
-secrets that are named. One axis: P(y|u) as an image with the cheapest answer as a line, and a few rows below.
-"""
+"""Pictures of mechanisms whose reports are not places of their domain: answers of queries, released numbers."""
 
 from __future__ import annotations
 
@@ -57,6 +53,8 @@ def probability(share: float) -> str:
     return percent(share, up=False, digits=3)
 
 
+# Two axes: maps of the likeliest answer, of the expected loss, and of P(y|u) for the most reported answers; or bars,
+# for secrets that are named. One axis: P(y|u) as an image with the cheapest answer as a line, and a few rows below.
 def draws_answers(mechanism: xr.Dataset, domain: Domain) -> bool:
     """True for a table over one or two axes whose reports are not its places."""
     lattice = domain.kind == "grid" and domain.dimension <= 2 and "around_row" not in mechanism

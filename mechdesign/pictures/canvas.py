@@ -1,8 +1,4 @@
-"""Canvas: colours and grounds of every picture.
-
-Colours are those of Okabe and Ito, safe for any colour vision, one colour and one marker a mechanism; other names get a
-grey. Grounds are the cells of a grid or the nodes of streets, with lines of a GeoJSON file on Earth.
-"""
+"""Canvas: colours and grounds of every picture."""
 
 from __future__ import annotations
 
@@ -62,6 +58,8 @@ _MARGIN = 0.05  # of a network, on each side
 LINE_READER: Role[Callable[[str | Path], list[NDArray[np.float64]]]] = Role("lines")  # of a GeoJSON file, in degrees
 
 
+# Colours are those of Okabe and Ito, safe for any colour vision, one colour and one marker a mechanism; other names get
+# a grey. Grounds are the cells of a grid or the nodes of streets, with lines of a GeoJSON file on Earth.
 def new_figure(**settings: Any) -> Figure:
     """A matplotlib figure without a window, which notebooks display."""
     figure: Figure = import_optional("matplotlib.figure", "plot").Figure(**settings)

@@ -1,9 +1,4 @@
-"""Maps of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display.
-
-Maps of the level and of the prior come first, each if it varies. Then come the expected loss, or the excess of a
-diagnosis, and rows P(.|u) of a few secrets on one logarithmic colour scale. One axis has lines, streets have dots at
-their nodes, and masked cells are grey. After Koufogiannis & Pappas 2016, Figures 2 and 3.
-"""
+"""Maps of mechanisms over grids and along streets, through matplotlib's objects: no global state, no display."""
 
 from __future__ import annotations
 
@@ -35,6 +30,7 @@ from mechdesign.pictures.canvas import (
     new_figure,
     place_words,
 )
+from mechdesign.pictures.classes import classes_figure, draws_classes
 from mechdesign.pictures.panels import (
     FLOOR,
     Array,
@@ -62,11 +58,14 @@ if TYPE_CHECKING:
 SHARE = 0.95  # of the reports that a radius holds
 
 
+# Maps of the level and of the prior come first, each if it varies. Then come the expected loss, or the excess of a
+# diagnosis, and rows P(.|u) of a few secrets on one logarithmic colour scale. One axis has lines, streets have dots at
+# their nodes, and masked cells are grey. After Koufogiannis & Pappas 2016, Figures 2 and 3.
 @validate_call
 def plot_mechanism(
     mechanism: xr.Dataset, secrets: Sequence[int] | None = None, *, over: str | Path | None = None
 ) -> Figure:
-    """Draw a mechanism over a grid of one or two axes, along streets, or of answers or released numbers.
+    """Draw a mechanism over a grid of one or two axes, along streets, of classes, or of answers or released numbers.
 
     Parameters
     ----------
@@ -82,7 +81,6 @@ def plot_mechanism(
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
 
     Raises
     ------
@@ -102,17 +100,22 @@ def plot_mechanism(
         figure = answers_figure(mechanism, stored.domain, secrets, above)
         entitle(figure, mechanism, claim, f"{mechanism.sizes['report']} possible answers")
         return figure
+    if draws_classes(mechanism, stored):
+        figure = classes_figure(mechanism, stored, secrets)
+        entitle(figure, mechanism, claim)
+        return figure
     ground = ground_of(stored.domain, stored.edges if stored.metric.network else None, above)
     places, words = _places(mechanism, ground, secrets)
     rows = _rows(mechanism, places)
+    shown = over_cells(stored, rows)
     names = [
-        f"reports of somebody {word}, at {place_words(ground.domain, u)}\n{row_words(ground.domain, u, row)}"
-        for u, word, row in zip(places, words, rows, strict=True)
+        f"reports of somebody {word}, at {place_words(ground.domain, u)}\n{row_words(ground.domain, u, row, full[u])}"
+        for u, word, row, full in zip(places, words, rows, shown, strict=True)
     ]
     if ground.domain.dimension == 1:
         figure = _line_figure(mechanism, ground.domain, places, rows, names)
     else:
-        figure = laid_out(ground, _panels(mechanism, ground, places, rows, names))
+        figure = laid_out(ground, _panels(mechanism, ground, places, shown, names))
     entitle(figure, mechanism, claim, table_sentence(mechanism, ground.domain))
     return figure
 
@@ -162,7 +165,6 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
 
 
 def _rows(mechanism: xr.Dataset, places: list[int]) -> Array:
-    """P(y|u) (b, n) of b secrets, 0 at places that are not reports."""
     if MechanismFile.read(mechanism).report_cells is None:
         raise UnsuitableError("only reports that are secrets, or answers, have a map", field="reports")
     return over_places(mechanism, drawn_rows(mechanism, places))
@@ -189,10 +191,10 @@ def _line_figure(mechanism: xr.Dataset, domain: Domain, places: list[int], rows:
     return figure
 
 
-def row_words(domain: Domain, u: int, row: Array) -> str:
-    """The probability of u in its row P(.|u) (n,), and the radius that holds 95 % of the reports, in words."""
+def row_words(domain: Domain, u: int, row: Array, true: float) -> str:
+    """The probability `true` of the report of u, and the radius of 95 % of its row (n,) of reports, in words."""
     away = np.sqrt(((domain.points - domain.points[u]) ** 2).sum(axis=1))
-    return f"true {words_of(domain).report_noun} {probability(row[u])}, {_radius_words(away, row, domain.unit)}"
+    return f"true {words_of(domain).report_noun} {probability(true)}, {_radius_words(away, row, domain.unit)}"
 
 
 def over_places(mechanism: xr.Dataset, rows: Array) -> Array:
@@ -203,13 +205,21 @@ def over_places(mechanism: xr.Dataset, rows: Array) -> Array:
     return probabilities
 
 
+def over_cells(stored: MechanismFile, rows: Array) -> Array:
+    """Rows (b, n) over the secrets, each with the probability of the report whose cell holds it if rows are finer."""
+    at, cells = stored.report_at, stored.report_cells
+    if at is None or cells is None:
+        return rows
+    return np.where(at >= 0, rows[:, cells[at]], 0.0)
+
+
 def table_sentence(mechanism: xr.Dataset, domain: Domain) -> str:
     """The mean of `row_words` under the prior, with the range over the places; "" for factors."""
     if "mass" not in mechanism:
         return ""
     table = over_places(mechanism, drawn_rows(mechanism))
     prior = np.asarray(mechanism["prior"].values, float)
-    true = np.diagonal(table)
+    true = np.diagonal(over_cells(MechanismFile.read(mechanism), table))
     # A place without probability has no reports to speak of: its row would distort the range.
     likely = prior > 0
     low, high = probability(true[likely].min()), probability(true[likely].max())

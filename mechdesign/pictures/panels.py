@@ -175,7 +175,6 @@ def plot_diagnosis(diagnosis: xr.Dataset) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
 
     Examples
     --------

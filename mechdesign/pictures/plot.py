@@ -1,9 +1,4 @@
-"""Plot: the picture of a sweep, and pictures as files. maps.py draws a mechanism, panels.py a diagnosis.
-
-The upper panel of a sweep has the loss against the privacy level, and the interval [lower_bound, loss] of the optimum.
-Every baseline is drawn at its effective level, hollow if it breaks its claim; an arrow marks one that continues left of
-the axis. The lower panel has the excess over the lower bound in percent. The top axis converts scales to nats per unit.
-"""
+"""Plot: the picture of a sweep, and pictures as files. maps.py draws a mechanism, panels.py a diagnosis."""
 
 from __future__ import annotations
 
@@ -54,6 +49,10 @@ _FINEST = 1e-6  # relative: gaps are stated as no smaller
 _REACH = 3.0  # the axis goes down to the least scale divided by this: further down lie constant reports
 
 
+# The upper panel of a sweep has the loss against the privacy level, and the interval [lower_bound, loss] of the
+# optimum. Every baseline is drawn at its effective level, hollow if it breaks its claim; an arrow marks one that
+# continues left of the axis. The lower panel has the excess over the lower bound in percent. The top axis converts
+# scales to nats per unit.
 @validate_call
 def plot_sweep(curve: xr.Dataset) -> Figure:
     """Draw a sweep, 9 x 6.4 inches: losses above, distance from the lower bound below.
@@ -66,7 +65,6 @@ def plot_sweep(curve: xr.Dataset) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        The figure.
 
     Examples
     --------
@@ -214,8 +212,7 @@ def load_drawable(path: str | Path) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset
-        A mechanism, a sweep or a diagnosis.
+    xarray.Dataset of a mechanism, a sweep or a diagnosis
 
     Examples
     --------
@@ -253,8 +250,7 @@ def save_plot(
 
     Returns
     -------
-    Path
-        The file.
+    Path of the file
 
     Examples
     --------
@@ -275,7 +271,6 @@ PICTURES = ResultWriter(suffixes=KINDS, check_target=check_plot_target, save=sav
 
 
 def _figure(result: object, secrets: Sequence[int] | None, over: str | Path | None) -> Figure:
-    """The picture of a result; VerificationError if a Dataset contradicts itself."""
     from matplotlib.figure import Figure
 
     schema = result.attrs.get("schema") if isinstance(result, xr.Dataset) else type(result).__name__

@@ -12,12 +12,6 @@ added the least constant a that brings it within the cones of every cell:
 
 Each report is the cell at which its column costs least.
 
-Noise of the plane. The column of least mean loss in the cones of one level, by displacement:
-
-    minimise    sum_d l(d) p(d)    over columns p on the lattice with sum_d p(d) = 1, in the cones at z nats a cell
-
-At one level and far from the border no mechanism within the cones has a smaller loss, since the mean of a mechanism
-over its translations is noise.
 Source: ours; weights of fixed columns as in scripts/dictionary.py.
 """
 
@@ -228,6 +222,12 @@ def _reports(columns: Floats, cost: Floats, problem: DesignProblem) -> tuple[Int
     return report, price
 
 
+# The column of least mean loss in the cones of one level, by displacement:
+#
+#     minimise    sum_d l(d) p(d)    over columns p on the lattice with sum_d p(d) = 1, in the cones at z nats a cell.
+#
+# At one level and far from the border no mechanism within the cones has a smaller loss, since the mean of a mechanism
+# over its translations is noise.
 def plane_noise(z: float, reach: int, loss: Loss) -> Floats:
     """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre."""
     # One eighth of a square stands for all of it, since the mean of a column over flips and turns is as good. These are

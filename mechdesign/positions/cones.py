@@ -9,16 +9,8 @@ a = 0..3. So
 
     T_ac = sum C(2, i) C(2, j) beta_ij z_kl,   G_ac = sum C(2, i) C(2, j) (g_i b_j, b_i g_j)      (i + k = a, j + l = c)
 
-are C(3, a) C(3, c) times the coefficients of e P and of h grad P. Bernstein polynomials B_ac are at least 0. So
-|G_ac| <= T_ac for all 16 implies
-
-    |h grad P| = |sum B_ac G_ac| <= sum B_ac |G_ac| <= sum B_ac T_ac = e P,  each divided by C(3, a) C(3, c).
-
-Where z is one number on the cell, degree 2 suffices for both sides: 9 conditions |(g_i b_j, b_i g_j)| <= z b_i b_j.
-Where conditions fail for a cell and a report, the four quarters of the cell are checked instead, each with half the
-levels of e at its corners. If levels (n, 16) stand at the corners of quarters, only the quarters are checked, with
-half of those. z is rounded down to multiples of 2^-60, in quarters again. A level above 4 nats a cell counts as 4. No
-product wraps, for any masses up to 2^62 and any levels.
+are C(3, a) C(3, c) times the coefficients of e P and of h grad P. The 16 conditions |G_ac| <= T_ac imply the bound on
+the cell (`breaches`); if z is one number there, 9 of degree 2 suffice: |(g_i b_j, b_i g_j)| <= z b_i b_j.
 Source: de Boor, A Practical Guide to Splines, chapters IX and XI; the conditions are ours.
 """
 
@@ -54,6 +46,12 @@ def integer_levels(corner_level: Floats, side: float) -> Unsigned:
 
 def breaches(mass: Unsigned, around: Integers, level: Unsigned) -> int:
     """Number of (cell, report) pairs that satisfy neither the conditions of the cell nor those of its quarters."""
+    # Bernstein polynomials B_ac are at least 0. So |G_ac| <= T_ac for all 16 implies
+    #     |h grad P| = |sum B_ac G_ac| <= sum B_ac |G_ac| <= sum B_ac T_ac = e P,  each divided by C(3, a) C(3, c).
+    # Where conditions fail for a cell and a report, the four quarters of the cell are checked instead, each with half
+    # the levels of e at its corners. If levels (n, 16) stand at the corners of quarters, only the quarters are checked,
+    # with half of those. z is rounded down to multiples of 2^-60, in quarters again. A level above 4 nats a cell counts
+    # as 4. No product wraps, for any masses up to 2^62 and any levels.
     # 0 proves |grad P| <= eps P on every cell, for masses (n, m) of at most 2^62, the rows (n, 9) around each cell, and
     # `integer_levels` of levels nowhere above eps.
     mass = np.ascontiguousarray(mass)

@@ -17,23 +17,13 @@ for all x, x' of one part of it. At constant eps on a full rectangle, D = eps |x
 |grad P(y|.)| <= eps P(y|.) on every cell, by integrating d ln P along the path. cones.py checks that in integers, with
 levels that are nowhere above eps (levels.py).
 
-| variable or attribute | dims | meaning |
-|---|---|---|
-| around_row | secret, around | int64, the rows of the cells at the steps `AROUND` from each: shared rows included |
-| corner_level | secret, corner | eps, or less, at the corners `CORNERS` of each cell, in nats per unit |
-| quarter_level | secret, quarter_corner | in its place, at those of its quarters, both by `CORNERS` |
-| position_rule | | RULE |
-| position_claim | | the sentence |
-
 **Rounding.** A position is rounded to the nearest of the points that split the sides of its own cell into 2^16 parts.
 The sentence adds the growth of D (`rounding_length`). At the points themselves the table is exact: the point a h 2^-16
 from the centre, a in {-M, ..., M}, M = 2^15, has the integer weights
 
     (M - a)^2,  6 M^2 - 2 a^2,  (M + a)^2,  of 2^33 together.                                                        (3)
 
-The step must stay secret: with it a report reveals more than the claim allows. Nor is a report drawn from a row by its
-number. In designs of 20 x 20 cells at one level, eps h = 0.5, rows of neighbours differ by up to 1.117 eps h nats.
-So the claim about rows has a scale of its own.
+The step must stay secret (`Patches.draw_steps`), and a report is never drawn from a row by its number.
 Source: quadratic B-splines, de Boor, A Practical Guide to Splines, chapter IX; the claim is ours.
 """
 
@@ -43,7 +33,6 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -60,6 +49,7 @@ from mechdesign.positions import cones
 from mechdesign.positions.levels import corner_levels, level_faults
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_at
+from mechdesign.problem.located import floors, places_at
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.metrics import Eikonal, level_range
 
@@ -98,8 +88,17 @@ class Patches:
             reasons.append("position_rule: not the rule of this version")
         if attrs["position_claim"] != self.sentence(metric, domain):
             reasons.append("position_claim: differs from the sentence that metric, levels and grid give")
+        if "any_lower_bound" in attrs and attrs["program"] != "positions":
+            reasons.append("any_lower_bound: only the program between positions has one")
         return reasons
 
+    # | variable or attribute | dims | meaning |
+    # |---|---|---|
+    # | around_row | secret, around | int64, rows of the cells at the steps `AROUND` from each: shared rows included |
+    # | corner_level | secret, corner | eps, or less, at the corners `CORNERS` of each cell, in nats per unit |
+    # | quarter_level | secret, quarter_corner | in its place, at those of its quarters, both by `CORNERS` |
+    # | position_rule | | RULE |
+    # | position_claim | | the sentence |
     def variables(self, domain: Domain) -> dict[str, Any]:
         name, dim = {4: ("corner_level", "corner"), 16: ("quarter_level", "quarter_corner")}[self.corner_level.shape[1]]
         return {
@@ -147,21 +146,23 @@ class Patches:
     @staticmethod
     def snap(domain: Domain, positions: Floats) -> tuple[Integers, Integers]:
         """The cells (b,) of positions (b, 2), in the unit of the domain, and the points (b, 2) in them, -M to M."""
-        # In fractions: a rounding error at a border would draw by the weights of a point outside the cell. Positions on
-        # a border belong to the cell of `place_at`.
+        # Exact floors: a rounding error at a border would draw by the weights of a point outside the cell. Positions on
+        # a border belong to the cell of `place_at`, which refuses positions in no cell.
         assert domain.index is not None and domain.cell is not None and domain.origin is not None
-        listed = positions.tolist()
-        cells = [place_at(domain, position) for position in listed]
-        points = []
-        for position, index in zip(listed, domain.index[cells].tolist(), strict=True):
-            parts = zip(position, index, domain.origin, domain.cell, strict=True)
-            shares = [(Fraction(x) - Fraction(low)) / Fraction(h) - i - Fraction(1, 2) for x, i, low, h in parts]
-            points.append([math.floor(share * 2 * HALF + Fraction(1, 2)) for share in shares])
-        return np.array(cells), np.array(points)
+        cells = places_at(domain, positions)
+        for outside in np.flatnonzero(cells < 0)[:1].tolist():
+            place_at(domain, positions[outside].tolist())
+        index = domain.index[cells]
+        axes = zip(positions.T, index.T, domain.origin, domain.cell, strict=True)
+        # (x - low) / h - i - 1/2 in steps of 1 / (2 HALF), rounded to the nearest.
+        points = [floors(x, low, h, parts=2 * HALF, half=True) - (2 * i + 1) * HALF for x, i, low, h in axes]
+        return cells, np.column_stack(points)
 
     @staticmethod
     def draw_steps(points: Integers, bits: Callable[[int], bytes]) -> Integers:
         """Places 0..8 (b,) in a row of `Patches.around` for points (b, 2): a step along each axis, 33 bits for each."""
+        # With the step a report would reveal more than the claim allows. In designs of 20 x 20 cells at one level,
+        # eps h = 0.5, rows of neighbours differ by up to 1.117 eps h nats: the claim about rows has its own scale.
         # (3). Two comparisons instead of a search: no branch and no address depends on the secret draw.
         words = np.frombuffer(bits(8 * points.size), "<u8").astype(np.uint64).reshape(points.shape)
         uniform = (words >> np.uint64(64 - WEIGHT_BITS)).astype(np.int64)

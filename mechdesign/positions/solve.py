@@ -6,12 +6,6 @@ cones. If the limit may end the weights, they are compared with clamped noise an
 
 The rule. "cones" if its blocks fit in memory and time (`_cones_fit`). Else "columns", which has no lower bound.
 
-Lower bound. For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
-
-    sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)                         (1)
-
-for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0, whatever the rounding of z.
-
 The price of privacy between positions, compared with privacy between the centres of cells, in loss to the true
 position. The program between centres is a program of cones too: P(u, y) and P(v, y) satisfy each other's bound e^d if
 and only if
@@ -29,10 +23,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
-import scipy.sparse as sp
+import xarray as xr
 
 from mechdesign.base import interrupts
 from mechdesign.base.arrays import Floats, Masses
@@ -40,13 +34,19 @@ from mechdesign.base.memory import require_bytes
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.mechanism.figures import certified_scale, total_cost
 from mechdesign.mechanism.mechanism_file import MechanismFile
+from mechdesign.positions.any_bound import (
+    AnyBound,
+    any_bound,
+    finest_squares,
+    pair_cones,
+    proved_any_bound,
+)
 from mechdesign.positions.columns import column_count, column_table, require_columns
 from mechdesign.positions.cone_blocks import bytes_needed, fits_in_memory_and_time, solve_cone_blocks, step_operations
 from mechdesign.positions.program import Positions
 from mechdesign.positions.repair import repair
 from mechdesign.positions.spline import SplineCones, certified_mass
 from mechdesign.positions.symmetry import SYMMETRIES, edge_orbits, position_orbits, row_multipliers
-from mechdesign.problem.lattice import Edges
 from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.position_loss import position_cost
 from mechdesign.programs.near_pairs import near_edges
@@ -60,19 +60,32 @@ Method = Literal["auto", "cones", "columns"]
 METHODS = get_args(Method)
 _PRICE_SHARE, _LEAST_PRICE_SECONDS = 2.0, 15.0  # seconds of the bound between centres: times those of the design; least
 _PRICE_GAP = 5e-4  # relative, of the bound between centres: prices are printed to 0.1 %
+_ANY_GAP = 1e-3  # relative, of the program of the bound over every mechanism, which loses 2 % by its form
+
+
+class AnyOperations(NamedTuple):
+    """Multiplications of a step of the bound over every mechanism, of which it takes some 25."""
+
+    least: float = 2e8  # by default at least: under a second
+    most: float = 2e10  # by default at most: some 45 seconds of a core
+    requested: float = 2e11  # if it is requested: some eight minutes
+
+
+_ANY_OPERATIONS = AnyOperations()
 _BOUNDED = "the program of cones: no other spline within them does better"
 
 
 def solve_positions(program: Positions, targets: Targets) -> SolveResult:
     """The optimal program between positions to a relative gap, certified between any two positions at the metric."""
-    # By the method "columns", the weights are the cheapest to that gap. bound=False leaves out the bound between
-    # centres.
+    # By the method "columns", the weights are the cheapest to that gap. bound=True adds the bound between centres.
+    # The bound over every mechanism is found by default, by little effort. False leaves out both.
     started = time.monotonic()
     if targets.method == "cones":
         _require_room(program.cones, -(-program.problem.reports.size // SYMMETRIES))
     deadline = started + targets.time_limit
     parameters: dict[str, Any] = {}
     proof: dict[str, Any] = {}
+    of_any = None
     if targets.method == "columns" or (targets.method == "auto" and not _cones_fit(program)):
         mass, stopped = _first_table(program, targets, deadline, reporter(targets.on_progress))
         parameters["method"], complete = "columns", stopped == "columns"
@@ -80,7 +93,12 @@ def solve_positions(program: Positions, targets: Targets) -> SolveResult:
         mass, stopped, complete, proof = _by_cones(program, targets, deadline)
     objective = total_cost(mass, program.cost)
     if complete and targets.bound is not False:
+        of_any = _any_bound(program, targets, started, deadline)
+    if complete and targets.bound:
         parameters |= _price(program, objective, targets.gap, started, deadline)
+    figures: dict[str, str | float] = {}
+    if of_any is not None:
+        figures = {"any_lower_bound": of_any.value, "any_squares": of_any.squares}
     return SolveResult(
         mass=mass,
         loss=objective,
@@ -90,6 +108,8 @@ def solve_positions(program: Positions, targets: Targets) -> SolveResult:
         stopped=Stop(stopped),
         positions=program.patches,
         parameters=parameters,
+        figures=figures,
+        row_variables=None if of_any is None else {"any_multiplier": of_any.multipliers},
         **proof,
     )
 
@@ -217,6 +237,11 @@ def operations(program: Positions, method: Method) -> float:
     return float(sums) ** 2 * columns
 
 
+# For any z_y in the dual cones and any lambda with lambda(u) <= C(u, y) - (G' z_y)(u) for all u and y,
+#
+#     sum C * P >= sum_y (C_y - G' z_y) P_y >= sum_u lambda(u) sum_y P(u, y) = sum_u lambda(u)                       (1)
+#
+# for every table of the program, since (G' z_y) P_y = z_y (G P_y) >= 0 and P >= 0, whatever the rounding of z.
 def proved_bound(program: Positions, multipliers: Floats) -> float:
     """The lower bound (1) that untrusted multipliers (3 k r,) prove; minus infinity if they do not prove one."""
     group, cones = position_orbits(program)
@@ -224,6 +249,19 @@ def proved_bound(program: Positions, multipliers: Floats) -> float:
     if multipliers.shape != (count,):
         return -np.inf
     return sum_down(row_multipliers(program.cost, cones, group, multipliers.reshape(3, cones.size, -1)))
+
+
+def _any_bound(program: Positions, targets: Targets, started: float, deadline: float) -> AnyBound | None:
+    # A step of a default bound takes at most four times as long as one of the design.
+    allowed = _ANY_OPERATIONS.requested
+    if not targets.bound:
+        design = operations(program, "columns" if targets.method == "columns" else "cones")
+        allowed = min(max(4 * design, _ANY_OPERATIONS.least), _ANY_OPERATIONS.most)
+    count = finest_squares(program, allowed)
+    if count is None:
+        return None
+    ends = started + BOUND_ENDS * (deadline - started)
+    return any_bound(program, count, tolerance=_ANY_GAP, deadline=ends)
 
 
 def _price(program: Positions, objective: float, gap: float, started: float, deadline: float) -> dict[str, float]:
@@ -247,7 +285,7 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
         return None
     cost = position_cost(problem.loss, problem.prior_array, problem.domain, problem.reports)
     assert cost is not None
-    group, edges = edge_orbits(cost, problem, edges)
+    group, edges = edge_orbits(cost, problem.domain, problem.reports, edges)
     cones = pair_cones(edges, problem.domain.size)
     if not fits_in_memory_and_time(cones, len(group.reports), group.sums.shape[0]):
         return None
@@ -259,20 +297,6 @@ def cell_lower_bound(program: Positions, *, tolerance: float, deadline: float) -
     return bound if bound > 0 else None
 
 
-def pair_cones(edges: Edges, size: int) -> SplineCones:
-    """The constraints of edges as cones over a column of `size` rows."""
-    count = len(edges.tail)
-    rows, ends = np.tile(np.arange(count), 2), np.concatenate([edges.tail, edges.head])
-    # (2), with the rounding of tanh on the side of weaker constraints: the bound stays below.
-    tanh_half = np.tanh(edges.length / 2) * (1 + 2.0**-40)
-    shape = (count, size)
-    return SplineCones(
-        bound=sp.csr_array((np.tile(tanh_half, 2), (rows, ends)), shape=shape),
-        slope_x=sp.csr_array((np.repeat([1.0, -1.0], count), (rows, ends)), shape=shape),
-        slope_y=sp.csr_array(shape),
-    )
-
-
 def check_positions(stored: MechanismFile, program: Positions) -> tuple[list[str], bool | None]:
     """Faults of the objective of a stored design, and True if its bound follows; None if there is no bound."""
     mechanism = stored.mechanism
@@ -280,12 +304,28 @@ def check_positions(stored: MechanismFile, program: Positions) -> tuple[list[str
         return ["position_claim: missing, although the design is for positions"], False
     problem, level = replace(program.problem, metric=stored.problem_metric), stored.positions.corner_level
     stated = replace(program, problem=problem, corner_level=level)
-    reasons = figure_differences(mechanism, {"objective": total_cost(mechanism["mass"].values, stated.cost)})
+    objective = total_cost(mechanism["mass"].values, stated.cost)
+    reasons = figure_differences(mechanism, {"objective": objective})
+    reasons += _any_bound_reasons(mechanism, stated, objective)
     if "lower_bound" not in mechanism.attrs:
         return reasons, None
     multipliers = mechanism["multiplier"].values if "multiplier" in mechanism else np.zeros(0)
     bound = proved_bound(stated, multipliers)
     return reasons, bool(mechanism.attrs["lower_bound"] <= bound + AGREE * max(abs(bound), 1e-300))
+
+
+def _any_bound_reasons(mechanism: xr.Dataset, program: Positions, objective: float) -> list[str]:
+    """Reasons to refuse the bound over every mechanism of a stored design; none if the file has no such bound."""
+    attrs, name = mechanism.attrs, "any_lower_bound"
+    parts = [name in attrs, "any_squares" in attrs, "any_multiplier" in mechanism]
+    if not any(parts):
+        return []
+    if not all(parts):
+        return [f"{name}: needs its multipliers and their number of squares"]
+    bound = proved_any_bound(program, int(attrs["any_squares"]), mechanism["any_multiplier"].values)
+    if not attrs[name] <= bound + AGREE * max(abs(bound), 1e-300):
+        return [f"{name}: does not follow from the stored multipliers"]
+    return [] if attrs[name] <= objective * (1 + AGREE) else [f"{name}: exceeds the loss, which it should bound"]
 
 
 ENTRY = ProgramSpec(

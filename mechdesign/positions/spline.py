@@ -18,12 +18,6 @@ levels of a cell are equal degree 2 suffices. Weights of slopes are small multip
 of bounds are sums of terms >= 0.
 The cones of the four quarters of a cell are used, by de Casteljau's rule.
 
-The mechanism: a smoothed kernel, drawn at any position by the quadratic B-spline (positions/patches.py).
-
-    P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells,                                     (3)
-
-where a report outside moves to the border. kappa is the largest factor at which the kernel lies within the cones. The
-certificate between positions proves the integers.
 Source: the planar Laplace mechanism and its rounding, Andrés et al. 2013, section 4; the kernel is ours.
 """
 
@@ -162,6 +156,11 @@ def _outer(across: Floats, along: Floats, i: int, j: int) -> Floats:
     return np.stack([np.outer(x[i], y[j]).ravel() for x, y in pairs])
 
 
+# A smoothed kernel, drawn at any position by the quadratic B-spline (positions/patches.py),
+#
+#     P(y|k) = c e^{-kappa z sqrt(|y - k|^2 + 1/16)},  z = eps h, places in cells,                                   (3)
+#
+# where a report outside moves to the border, and kappa is the largest factor at which it lies within the cones.
 @validate_call
 def spline_laplace(problem: DesignProblem) -> xr.Dataset:
     """The spline Laplace mechanism at the smallest level of the metric, certified between any two positions.
@@ -173,8 +172,7 @@ def spline_laplace(problem: DesignProblem) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism, in O(n^2) time.
+    xarray.Dataset, in O(n^2) time
 
     Examples
     --------

@@ -1,14 +1,4 @@
-"""Search for the best table under limits on posteriors: lazy rows in blocks, and multipliers folded into the cost.
-
-A row of a disc belongs to the block of one report (solvers/blocks.py), and the Schur complement of the row sums stays n
-x n. By area sets are numbered as they are found, the largest entries of reports. A round:
-
-1. Solve by the interior-point method, for limits lower by a small share.
-2. Lift columns (rows.py), repair, and check every row in integers; the lift cannot fail.
-3. Fold the multipliers of the rows into the cost, for the limits themselves, and price. The right sides are 0, so the
-   cone is that of the metric alone, and the bound is that of an optimal program.
-4. Add the rows that the table breaks, and cut where rays leave their profiles.
-"""
+"""Search for the best table under limits on posteriors: lazy rows in blocks, and multipliers folded into the cost."""
 
 from __future__ import annotations
 
@@ -70,6 +60,13 @@ class LimitOptions:
 OPTIONS = LimitOptions()
 
 
+# A row of a disc belongs to the block of one report (solvers/blocks.py), and the Schur complement of the row sums stays
+# n x n. By area sets are numbered as they are found, the largest entries of reports. A round:
+# 1. Solve by the interior-point method, for limits lower by a small share. 2. Lift columns (rows.py), repair, and check
+# every row in integers; the lift cannot fail. 3. Fold the multipliers of the rows into the cost, for the limits
+# themselves, and price. The right sides are 0, so the
+#    cone is that of the metric alone, and the bound is that of an optimal program.
+# 4. Add the rows that the table breaks, and cut where rays leave their profiles.
 @dataclass(kw_only=True, eq=False)
 class BlockSearch:
     """The incumbent and the rows of the next program; bound_rows belong to the multipliers of the best bound."""

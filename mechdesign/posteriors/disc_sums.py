@@ -1,8 +1,4 @@
-"""The largest sum of a column in one disc of a radius: over listed sets, over cells by area, or by convolutions.
-
-If the sets are too many to list, centres are those of a lattice finer than the cells, and discs are wider by half the
-diagonal of its cells. Every disc lies in one of these, and the sums, which are convolutions, are upper bounds.
-"""
+"""The largest sum of a column in one disc of a radius: over listed sets, over cells by area, or by convolutions."""
 
 from __future__ import annotations
 
@@ -48,6 +44,8 @@ class DiscKind:
     many: str = "cells"
 
 
+# If the sets are too many to list, centres are those of a lattice finer than the cells, and discs are wider by half the
+# diagonal of its cells. Every disc lies in one of these, and the sums, which are convolutions, are upper bounds.
 def disc_sums(domain: Domain, radius: float, centres: Centres | None) -> tuple[DiscKind, LargestSums]:
     """The discs of a radius over a domain, and a function for the largest sums in one of them."""
     check_positive(radius, "radius")

@@ -1,9 +1,4 @@
-"""Discs: the sets of cells, or of places, whose centres one disc of a given radius contains.
-
-Facts 1 and 2 at `disc_shapes` say which sets suffice. Lengths are doubles. A centre counts as inside up to
-R (1 + 2^-40), far beyond their rounding, so that no disc of radius R contains more than a listed set. A verifier finds
-the same sets unless a length is that close to R.
-"""
+"""Discs: the sets of cells, or of places, whose centres one disc of a given radius contains."""
 
 from __future__ import annotations
 
@@ -76,6 +71,9 @@ def largest_sums(values: Matrix, count: int) -> Vector:
 #    set in a disc. The circles cut the plane into faces, and all discs centred in one face contain the same points.
 #    Each face has a crossing at its border, unless it is the disc about a lone point. A disc that moves off a
 #    crossing in some direction contains those points on its circle that lie on that side.
+# Facts 1 and 2 at `disc_shapes` say which sets suffice. Lengths are doubles. A centre counts as inside up to R (1 +
+# 2^-40), far beyond their rounding, so that no disc of radius R contains more than a listed set. A verifier finds the
+# same sets unless a length is that close to R.
 def disc_shapes(cell: tuple[float, ...], radius: float, centres: Listed, *, every: bool = False) -> list[IntegerMatrix]:
     """The shapes (s, axes) of discs on a lattice, as steps from a corner; only the largest, unless `every` is True."""
     side, wide = np.asarray(cell), radius * WIDER

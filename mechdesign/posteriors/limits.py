@@ -7,12 +7,8 @@ N(u) persons live at secret u, and N / sum N is the prior of the adversary. `Pos
 no larger than the disc, and the sum inside is that of the largest N(u) P(y|u). The columns that satisfy caps and metric
 are a convex cone: mixing, merging and post-processing of reports stay in it. Two reports of one person do not.
 
-1. A table exists exactly if beta >= max_B p(B), whatever the metric. If: the constant report. Only if: the rows of one
-   B summed over y say p(B) <= beta.
-2. Wrong numbers. Let every count be at least 1/k and at most k times the truth. Then the true prior q has max_u q/p <=
-   k^2 min_u q/p. With m = min q/p and r = k^2, sum_B q P <= r m sum_B p P, and outside B the sum of q P is at least m
-   times that of p P. So the posterior under q is at most r beta / (1 + (r - 1) beta). For k = 2, counts doubled inside
-   a disc and halved outside attain it. A design at s / (r - (r - 1) s) satisfies a share s for every such q.
+1. A table exists exactly if beta >= max_B p(B), whatever the metric.
+2. A design at s / (r - (r - 1) s), r = k^2, satisfies a share s if every count is between 1/k and k times the truth.
 3. Several priors, by day and by night, each have their rows. Those of mixtures of the priors follow.
 4. An adversary who guesses a position is right within R with probability beta at most, per report.
 
@@ -104,7 +100,8 @@ class DiscConstraint(ClaimedLimit):
                 rows.append(AreaCaps(persons=persons, name=name, cells=cells, limit=limit.exact_limit[1]))
             else:
                 rows.append(limit._disc_caps(name, persons, sets))
-            # Fact 1: the constant report decides whether any table exists.
+            # Fact 1: the constant report decides whether any table exists. The rows of one B summed over y say
+            # p(B) <= beta.
             if rows[-1].slack < MIN_SLACK:
                 raise self._infeasible(problem.domain, rows[-1])
         return rows
@@ -238,6 +235,9 @@ class PosteriorCap(DiscConstraint):
     @property
     def design_share(self) -> Fraction:
         """The share under the counts themselves that implies `share` under all others, denominator below 2^16."""
+        # Proof of fact 2. The true prior q has max_u q/p <= r min_u q/p. With m = min q/p, sum_B q P <= r m sum_B p P,
+        # and outside B the sum of q P is at least m times that of p P. So the posterior under q is at most r beta / (1
+        # + (r - 1) beta). For k = 2, counts doubled inside a disc and halved outside attain it.
         # Fact 2: one count may be too high and another too low, so that ratios of counts are off by the square.
         return share_to_design(self.exact, self.wrong**2)
 

@@ -126,6 +126,14 @@ class AuditOptions:
     def rule_parameters(self) -> tuple[str, ...]:
         return () if self.disc is None else ("box", "within", "factor", "epsilon")
 
+    def radii(self) -> list[float]:
+        if self.people is not None:
+            raise InputError("does not apply to a blur", field="people", value=self.people)
+        radii, area = ([], None) if self.disc is None else parse_discs(self.disc, "m")
+        if area:
+            raise InputError("blurs support only discs; leave out :area", field="disc", value=self.disc)
+        return radii
+
     def check_picture(self, path: Path, *, overwrite: bool) -> None:
         _check_picture(path, self.disc, overwrite=overwrite)
 
@@ -139,7 +147,7 @@ class AuditOptions:
         from mechdesign.posteriors.audit import RULE_DISC_AUDITOR
         from mechdesign.posteriors.words import disc_words
 
-        if self.disc is None and self.people is None:
+        if self.people is None and "box" not in words:
             return None
         if self.disc is None or self.people is None or "box" not in words:
             message = "discs of a rule need people and a window; pass --disc 564 --people FILE --box W,S,E,N"

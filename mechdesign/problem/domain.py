@@ -14,11 +14,13 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import Integers, Matrix, Points
 from mechdesign.base.json_fields import LARGEST, check_keys, finites, wholes, word
+from mechdesign.base.labels import join_labels
 from mechdesign.base.memory import require_memory, require_places
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import canonical_unit
 from mechdesign.base.validation import as_numbers, refuse_entries, validate_call
 from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.problem.classes import check_labels
 from mechdesign.problem.plane import Plane
 from mechdesign.problem.vocabulary import words_of
 
@@ -30,7 +32,7 @@ MAX_LATTICE_CELLS, MAX_CELLS_PER_PLACE = 2**22, 2**12  # a lattice has at most 4
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Domain(FrozenRecord):
-    """n places with coordinates; make one with `Domain.grid`, `Domain.points_at` or `Domain.nodes`.
+    """n places; make them with `Domain.grid`, `Domain.points_at`, `Domain.nodes` or `Domain.classes`.
 
     Cells run with the last axis fastest, masked cells left out. Invariants: from two to 2^31 - 1 distinct places,
     coordinates within 2^500, a lattice of at most 2^22 cells or 4096 times its places. The plane stretches no length by
@@ -46,6 +48,8 @@ class Domain(FrozenRecord):
         Of a grid, per axis: cells, size of a cell and low corner in `unit`.
     index, plane : (n, k) int array, Plane or None
         Position on the lattice of a grid; where on Earth the cells or points of two axes lie.
+    labels, ordered : tuple of str or None, bool
+        The names of classes; True if their coordinates are ranks or positions, False if they are mere numbers.
 
     Examples
     --------
@@ -64,9 +68,15 @@ class Domain(FrozenRecord):
     origin: tuple[float, ...] | None = None
     index: Integers | None = None
     plane: Plane | None = None
+    labels: tuple[str, ...] | None = None
+    ordered: bool = False
 
     def __post_init__(self) -> None:
         n, k = self.points.shape
+        if self.labels is not None:
+            if self.kind != "nodes" or k != 1:
+                raise InputError("are for classes", field="labels", value=self.kind, remedy="use Domain.classes")
+            object.__setattr__(self, "labels", check_labels(self.labels, n))
         if n < 2:
             masked = self.shape is not None and math.prod(self.shape) > 1
             raise InputError(
@@ -173,7 +183,62 @@ class Domain(FrozenRecord):
             nodes = np.arange(nodes)
         return cls(kind="nodes", points=_as_points(nodes), unit=canonical_unit(unit))
 
+    @classmethod
+    @validate_call
+    def classes(
+        cls,
+        labels: Sequence[str],
+        *,
+        ordered: bool = False,
+        positions: ArrayLike | None = None,
+        unit: str = "1",
+    ) -> Domain:
+        """Classes with names, such as the answers to a question.
+
+        Parameters
+        ----------
+        labels : sequence of str
+            The name of each class. Files, reports, tables and sentences use it.
+        ordered : bool
+            True if the classes lie on a line in this order: their distance is the difference of their ranks.
+        positions, unit : (n,) array, str
+            Ascending positions of ordered classes in `unit`, instead of ranks.
+
+        Examples
+        --------
+        >>> md.Domain.classes(["low", "mid", "high"], ordered=True).points.ravel()
+        array([0., 1., 2.])
+        """
+        if isinstance(labels, str):
+            raise InputError("must be several labels", field="labels", value=labels, remedy='pass ["yes", "no"]')
+        names = list(labels)
+        at = np.arange(len(names), dtype=float) if positions is None else as_numbers(positions, "positions")
+        if at.shape != (len(names),) or not (np.diff(at) > 0).all():
+            value = f"{at.tolist()!s:.80}"
+            raise InputError("must ascend, one for each class", field="positions", value=value)
+        placed = ordered or positions is not None
+        points = at.reshape(-1, 1)
+        return cls(kind="nodes", points=points, unit=canonical_unit(unit), labels=tuple(names), ordered=placed)
+
+    def name_of(self, place: int) -> str:
+        """The label of a class, in other domains the number of the place.
+
+        Examples
+        --------
+        >>> md.Domain.classes(["yes", "no"]).name_of(1)
+        'no'
+        """
+        return str(place) if self.labels is None else self.labels[place]
+
+    @property
+    def has_distances(self) -> bool:
+        """False for classes without an order, whose coordinates are mere numbers."""
+        return self.labels is None or self.ordered
+
     def repr_fields(self) -> Mapping[str, object]:
+        if self.labels is not None:
+            order = " in order" if self.ordered else ""
+            return {"classes": f"{self.size}{order}: {join_labels(self.labels)}"}
         unit = "" if self.unit == "1" else f" {self.unit}"
         places = f"{self.size} {self.kind} on {self.dimension} axes{unit and ', in' + unit}"
         if self.shape is not None and self.cell is not None:
@@ -220,6 +285,8 @@ class Domain(FrozenRecord):
     def euclidean_to(self, other: Domain) -> Matrix:
         """Euclidean distances (n, m) in `unit` from the places of this domain to those of `other`."""
         self.require_alike(other)
+        for domain in (self, other):
+            domain.require_distances()
         # A power of two scales exactly: it moves tiny coordinates away from subnormal squares.
         square = np.zeros((self.size, other.size))
         scale = _exact_scale(self.points, other.points)
@@ -231,7 +298,20 @@ class Domain(FrozenRecord):
         return np.divide(square, scale, out=square)
 
     def same_places(self, other: Domain) -> bool:
-        return self is other or (self.unit == other.unit and np.array_equal(self.points, other.points))
+        return self is other or (
+            (self.unit, self.labels) == (other.unit, other.labels) and np.array_equal(self.points, other.points)
+        )
+
+    def require_distances(self) -> None:
+        """Refuse classes without an order."""
+        if not self.has_distances:
+            remedy = "use md.Discrete and md.losses.ZeroOne, md.Matrix, or Domain.classes(..., ordered=True)"
+            raise UnsuitableError(
+                "classes without an order have no distances",
+                field="domain",
+                value=join_labels(self.labels or ()),
+                remedy=remedy,
+            )
 
     def require_alike(self, other: Domain) -> None:
         if (self.unit, self.dimension) != (other.unit, other.dimension):
@@ -245,6 +325,8 @@ class Domain(FrozenRecord):
         description: dict[str, Any] = {"kind": self.kind, "unit": self.unit}
         if self.kind == "grid":
             description |= {"shape": self.shape, "cell": self.cell, "origin": self.origin}
+        if self.labels is not None:
+            description |= {"labels": list(self.labels), "ordered": self.ordered}
         return description if self.plane is None else {**description, "plane": self.plane.describe()}
 
     def describe_json(self) -> str:
@@ -257,13 +339,19 @@ class Domain(FrozenRecord):
             raise _inconsistent(f"must be 64-bit floating-point numbers (n, k), not {coordinates.dtype}")
         grid = isinstance(description, dict) and description.get("kind") == "grid"
         lattice = ("shape", "cell", "origin") if grid else ()
-        fields = check_keys(description, "domain", ("kind", "unit", *lattice), ("plane",))
+        fields = check_keys(description, "domain", ("kind", "unit", *lattice), ("plane", "labels", "ordered"))
         kind, unit = word(fields["kind"], "domain"), canonical_unit(word(fields["unit"], "unit"))
         plane = Plane.from_description(fields["plane"], unit) if "plane" in fields else None
         if not grid:
             if kind not in ("points", "nodes"):
                 raise InputError("unknown kind of places", field="domain", value=kind)
-            return cls(kind=kind, points=coordinates, unit=unit, plane=plane)  # type: ignore[arg-type]
+            ordered = fields.get("ordered", False)
+            if not isinstance(ordered, bool) or (ordered and "labels" not in fields):
+                raise _inconsistent("have no order")
+            labels = check_labels(fields["labels"], len(coordinates)) if "labels" in fields else None
+            return cls(kind=kind, points=coordinates, unit=unit, plane=plane, labels=labels, ordered=ordered)  # type: ignore[arg-type]
+        if {"labels", "ordered"} & set(fields):
+            raise InputError("are for classes", field="labels", value=kind)
         cell, origin = finites(fields["cell"], "cell"), finites(fields["origin"], "origin")
         axes = coordinates.shape[1]
         shape = tuple(wholes(fields["shape"], "shape", 1, MOST_PLACES).tolist())

@@ -48,11 +48,9 @@ _SETS_PER_SEARCH = 64  # sources per search, which bounds the memory of the adde
 
 
 def stencil_pairs(domain: Domain, stencil: int) -> Pairs:
-    """Neighbour pairs (tail < head) of a grid under a stencil. Cost: O(s n) for s neighbours.
-
-    A step must not cut through masked cells. Every cell whose interior its segment crosses is in the domain. Where the
-    segment passes through an edge or a corner, so is some staircase that changes one axis at a time.
-    """
+    """Neighbour pairs (tail < head) of a grid under a stencil. Cost: O(s n) for s neighbours."""
+    # A step must not cut through masked cells. Every cell whose interior its segment crosses is in the domain. Where
+    # the segment passes through an edge or a corner, so is some staircase that changes one axis at a time.
     check_stencil(domain, stencil)
     bases = _STENCILS[domain.dimension][stencil]
     return _collect([_unobstructed_pairs(domain.lookup, step) for base in bases for step in _signed_permutations(base)])
@@ -70,11 +68,9 @@ def check_stencil(domain: Domain, stencil: int) -> None:
 
 
 def irreducible_pairs(domain: Domain) -> Pairs:
-    """Pairs (tail < head) of grid cells with no cell of the domain on the segment between them.
-
-    Under a norm these imply all others. Without a mask they have coprime displacements. For points
-    and nodes: all pairs. Cost: O(pairs); O(n^2 log n) where under an eighth of a lattice is in the domain.
-    """
+    """Pairs (tail < head) of grid cells with no cell of the domain on the segment between them."""
+    # Under a norm these imply all others. Without a mask they have coprime displacements. For points and nodes: all
+    # pairs. Cost: O(pairs); O(n^2 log n) where under an eighth of a lattice is in the domain.
     if domain.index is None or domain.shape is None:
         return all_pairs(domain)
     _check_centres(domain)

@@ -30,11 +30,10 @@ _CHUNK = 1 << 16  # segments that are integrated at a time
 
 
 def line_integrals(raster: Raster, start: Points, end: Points) -> Vector:
-    """Lengths in nats of the segments start[i] -> end[i] (e, 1..3), rounded down; the bits repeat.
-
-    The relative defect is at most 2^-43 while eps varies by less than 128 times and a segment crosses few cells. Beyond
-    that it is as the terms (1) to (3) require. A length under 2^-960 is 0. Cost: O(e (c + 1)) for c crossings each.
-    """
+    """Lengths in nats of the segments start[i] -> end[i] (e, 1..3), rounded down; the bits repeat."""
+    # The relative defect is at most 2^-43 while eps varies by less than 128 times and a segment crosses few cells.
+    # Beyond that it is as the terms (1) to (3) require. A length under 2^-960 is 0. Cost: O(e (c + 1)) for c crossings
+    # each.
     with np.errstate(over="ignore", invalid="ignore"):
         blocks = [
             _integrals(raster, start[lo : lo + _CHUNK], end[lo : lo + _CHUNK]) for lo in range(0, len(start), _CHUNK)

@@ -142,7 +142,8 @@ class ZeroOne(Loss):
         return "share of wrong reports"
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+# Without a generated constructor, since the keyword is `unit`, a method of every loss.
+@dataclass(frozen=True, kw_only=True, eq=False, init=False)
 class TableLoss(Loss):
     """The loss l(u, y) of a table.
 
@@ -150,12 +151,12 @@ class TableLoss(Loss):
     ----------
     values : (n, m) array
         Losses, not negative.
-    units : str
-        Of the values; "1" by default.
+    unit : str
+        Of the values; "1" by default. `units` is the same keyword, and the attribute.
 
     Examples
     --------
-    >>> md.losses.TableLoss([[0.0, 2.0], [1.0, 0.0]], units="EUR").unit("km")
+    >>> md.losses.TableLoss([[0.0, 2.0], [1.0, 0.0]], unit="EUR").unit("km")
     'EUR'
     """
 
@@ -163,6 +164,16 @@ class TableLoss(Loss):
     units: str = "1"
     name = "table"
     tabled = True
+
+    def __init__(self, values: ArrayLike, *, unit: str | None = None, units: str | None = None) -> None:
+        if unit is not None and units is not None:
+            raise InputError("is given twice, as unit and as units", field="unit", value=f"{unit}, {units}")
+        if unit is not None and not isinstance(unit, str):
+            raise InputError("must be of type str", field="unit", value=unit)
+        object.__setattr__(self, "values", values)
+        given = units if unit is None else unit
+        object.__setattr__(self, "units", "1" if given is None else given)
+        self.__post_init__()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "units", canonical_unit(self.units, "units"))

@@ -1,9 +1,4 @@
-"""Labels or data: the first line and the first column of a matrix may be names, ids, ages or years.
-
-Words are labels. Distinct numbers may be labels or data. A reading is taken if it alone makes every row sum to 1, or
-every row of counts to one number, with labels of another size than the counts. Otherwise integers next to fractions are
-labels, and running numbers (0, 1, 2) much smaller than the counts. All other cases are refused.
-"""
+"""Labels or data: the first line and the first column of a matrix may be names, ids, ages or years."""
 
 from __future__ import annotations
 
@@ -38,6 +33,9 @@ _DATA_FACTOR = 3.0  # a line whose sum is within this factor of that of the othe
 FEWEST = 3  # texts of this many fields cannot be a row of probabilities if they read 0, 1, 2
 
 
+# Words are labels. Distinct numbers may be labels or data. A reading is taken if it alone makes every row sum to 1, or
+# every row of counts to one number, with labels of another size than the counts. Otherwise integers next to fractions
+# are labels, and running numbers (0, 1, 2) much smaller than the counts. All other cases are refused.
 class MatrixLabels:
     """The first line and the first column of a matrix, read as labels or as data."""
 

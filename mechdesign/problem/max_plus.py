@@ -1,10 +1,4 @@
-"""Largest values over all pairs of places, block by block: max-plus transforms and steepest chords.
-
-Places are split at medians into blocks of at most 64. For every target block the source blocks come in the order of
-their upper bounds, from boxes; the first that cannot raise any target ends the search. Each bound has the operations of
-the value it bounds, in one order and monotone in floating point: the answers have the bits of all pairs. Cost: n^2 at
-worst; on 40,000 cells 20 to 40 times less.
-"""
+"""Largest values over all pairs of places, block by block: max-plus transforms and steepest chords."""
 
 from __future__ import annotations
 
@@ -51,6 +45,10 @@ def split(points: Points, leaf: int = LEAF) -> Blocks:
     )
 
 
+# Places are split at medians into blocks of at most 64. For every target block the source blocks come in the order of
+# their upper bounds, from boxes; the first that cannot raise any target ends the search. Each bound has the operations
+# of the value it bounds, in one order and monotone in floating point: the answers have the bits of all pairs. Cost: n^2
+# at worst; on 40,000 cells 20 to 40 times less.
 def transform(
     targets: Points,
     sources: Points,

@@ -4,8 +4,7 @@ A mechanism is private for a metric d when P(y|u) <= e^{d(u,u')} P(y|u') for all
 the shortest-path distance of an explicit edge list, so checking the edges suffices.
 
 Lengths are doubles that never exceed the exact product of the doubles in a claim. Its factors are the scale, epsilon,
-and a distance, the stored length of a street, or the integral of eps. At scale 1 the lengths of a graph and epsilon of
-the discrete metric are exact.
+and a distance, the stored length of a street, or the integral of eps.
 Source: d-privacy, Alvim et al. 2018 section III; locally Lipschitz privacy, Koufogiannis & Pappas 2016 Definition 3.
 """
 

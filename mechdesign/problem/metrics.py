@@ -116,6 +116,10 @@ class Euclidean(PerLength):
 
     kind = "euclidean"
 
+    def in_unit_of(self, domain: Domain) -> Self:
+        domain.require_distances()
+        return super().in_unit_of(domain)
+
     def unscaled_edges(self, domain: Domain) -> Edges:
         check_unit(self.unit, domain)
         tail, head = irreducible_pairs(domain)

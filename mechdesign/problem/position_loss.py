@@ -89,29 +89,29 @@ def _mean_squares(away: Points, cell: tuple[float, ...], step: Step) -> Matrix:
 
 
 def _displacements(domain: Domain, reports: Domain) -> Integers | None:
-    """Displacements y - u in square cells (k, n, m); None where reports lie off their lattice."""
+    """Twice the displacements y - u in square cells (k, n, m); None for reports off centres and corners of cells."""
     assert domain.cell is not None and domain.index is not None
-    place = (reports.points - np.asarray(domain.origin)) / domain.cell[0] - 0.5
+    place = 2 * (reports.points - np.asarray(domain.origin)) / domain.cell[0] - 1
     index = np.rint(place)
     if np.abs(place - index).max() > _ON_LATTICE:
         return None
-    return (index.astype(np.int64)[None] - domain.index[:, None]).transpose(2, 0, 1)
+    return (index.astype(np.int64)[None] - 2 * domain.index[:, None]).transpose(2, 0, 1)
 
 
 def _distance(away: Integers, step: Step) -> Matrix:
     # On a line: the mean distance within the cell of y is h / 4, elsewhere that between centres.
     if len(away) == 1:
-        return np.where(away[0] == 0, 0.25, np.abs(away[0]).astype(float))
-    low, high = away.reshape(2, -1).min(axis=1), away.reshape(2, -1).max(axis=1)
-    table = _cell_distances(np.arange(low[0], high[0] + 1), np.arange(low[1], high[1] + 1), step)
-    return table[away[0] - low[0], away[1] - low[1]]
+        return np.where(away[0] == 0, 0.25, np.abs(away[0]) / 2)
+    # Only the halves that occur: reports at centres, or at corners, of cells have every second one.
+    (across, i), (along, j) = (np.unique(axis, return_inverse=True) for axis in away)
+    return _cell_distances(across / 2, along / 2, step)[i.reshape(away[0].shape), j.reshape(away[1].shape)]
 
 
-def _cell_distances(across: Integers, along: Integers, step: Step) -> Floats:
-    """L_i in sides of a cell for reports at displacements across x along."""
-    # Gauss-Legendre rules of 20 x 20 nodes; for the cell of y in two triangles a quadrant, where the integrand is a
-    # product of analytic functions. The relative error is below 1e-12. The nearest singularity of a rule lies on the
-    # ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40 = 5e-16.
+def _cell_distances(across: Floats, along: Floats, step: Step) -> Floats:
+    """L_i in sides of a cell for reports at displacements across x along, multiples of 1/2."""
+    # Gauss-Legendre rules of 20 x 20 nodes; for a report in the closed cell in two triangles a quadrant about it, where
+    # the integrand is a product of analytic functions. The relative error is below 1e-12. The nearest singularity of a
+    # rule lies on the ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40 = 5e-16.
     node, weight = leggauss(_NODES)
     position, share = node / 2, weight / 2
     shares = [share * _spline(one, position) for one in step]
@@ -119,16 +119,25 @@ def _cell_distances(across: Integers, along: Integers, step: Step) -> Floats:
     for s, a in zip(position, shares[0], strict=True):
         for t, b in zip(position, shares[1], strict=True):
             table += a * b * np.hypot((across - s)[:, None], (along - t)[None, :])
-    radius, slope = (node + 1) / 4, (node + 1) / 2
-    total = 0.0
-    # The cell of the report itself: two triangles a quadrant, s the long side and v the slope, ds dt = s ds dv.
-    for sign_s, sign_t in product((-1, 1), repeat=2):
-        s, v = radius[:, None], slope[None, :]
-        density = weight[:, None] / 4 * weight[None, :] / 2 * s * s * np.sqrt(1 + v * v)
-        for x, y in ((s, s * v), (s * v, s)):
-            total += float((density * _spline(step[0], sign_s * x) * _spline(step[1], sign_t * y)).sum())
-    table[np.ix_(across == 0, along == 0)] = total
+    for i, j in product(np.flatnonzero(np.abs(across) <= 0.5), np.flatnonzero(np.abs(along) <= 0.5)):
+        table[i, j] = _distance_within(float(across[i]), float(along[j]), step)
     return table
+
+
+def _distance_within(x: float, y: float, step: Step) -> float:
+    """L_i in sides of a cell for a report at (x, y) of the closed cell, measured from its centre."""
+    # Quadrants about the report have sides of 0, 1/2 or 1. In each, two triangles: r the share of the long side and v
+    # the slope, an area of r dr dv times the product of the sides.
+    node, weight = leggauss(_NODES)
+    r, v = (node[:, None] + 1) / 2, (node[None, :] + 1) / 2
+    area = weight[:, None] / 2 * weight[None, :] / 2 * r
+    total = 0.0
+    for sign_s, sign_t in product((-1, 1), repeat=2):
+        width, height = 0.5 * sign_s - x, 0.5 * sign_t - y
+        for s, t in ((r * width, r * v * height), (r * v * width, r * height)):
+            density = area * abs(width * height) * np.hypot(s, t)
+            total += float((density * _spline(step[0], x + s) * _spline(step[1], y + t)).sum())
+    return total
 
 
 def _spline(step: int | None, s: Floats) -> Floats:

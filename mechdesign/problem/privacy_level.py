@@ -1,7 +1,4 @@
-"""Privacy levels: eps(u) in nats per unit of length, on rasters.
-
-Source: Koufogiannis & Pappas 2016, section II-B (Definition 3) and section IV (the affine map).
-"""
+"""Privacy levels: eps(u) in nats per unit of length, on rasters (Koufogiannis & Pappas 2016, Definition 3)."""
 
 from __future__ import annotations
 

@@ -16,9 +16,10 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
+from mechdesign.problem.classes import check_shared_labels, in_class_order
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, shortest_paths
-from mechdesign.problem.losses import Loss, check_distance, check_loss
+from mechdesign.problem.losses import APART, Loss, check_distance, check_loss
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.metrics import check_storable
 from mechdesign.problem.priors import check_prior
@@ -38,11 +39,9 @@ class DesignProblem(FrozenRecord):
     prior : (n,) array
         Probabilities, of sum 1.
     loss : Loss
-        The cost of a report.
     reports : Domain
         The m possible reports; the domain itself by default, and where its places are the same.
     query : Query
-        The query that the reports answer.
     matched_distance : float
         The expected distance to which a comparison tunes every mechanism; None for the metric's own level.
     name, parameters : str, mapping
@@ -71,7 +70,8 @@ class DesignProblem(FrozenRecord):
         if self.reports is None or self.reports.same_places(self.domain):
             object.__setattr__(self, "reports", self.domain)
         object.__setattr__(self, "parameters", _plain_parameters(self.parameters))
-        object.__setattr__(self, "prior", check_prior(self.prior, self.domain))
+        prior = in_class_order(self.prior, "prior", self.domain)
+        object.__setattr__(self, "prior", check_prior(prior, self.domain))
         object.__setattr__(self, "metric", self.metric.in_unit_of(self.domain))
         check_storable(self.metric, self.domain)
         if not isinstance(getattr(self.loss, "name", None), str):
@@ -81,6 +81,10 @@ class DesignProblem(FrozenRecord):
             )
         if self.loss.code is not None:
             self.domain.require_alike(self.reports)
+            check_shared_labels(self.domain, self.reports)
+            if self.loss.code != APART:
+                self.domain.require_distances()
+                self.reports.require_distances()
         # A table, or the class of a user: reading the property checks its values.
         else:
             self.loss_matrix  # noqa: B018

@@ -1,14 +1,19 @@
-"""Problem files: Python files, imported and called, whose function `problem(**parameters)` returns a DesignProblem."""
+"""Problem files: Python files, imported and called, whose function `problem(**parameters)` returns a DesignProblem.
+
+The function may return a program over a problem instead. A file may import other files of its folder by their names.
+"""
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from mechdesign.base.files import readable
 from mechdesign.base.numbers import real_number, whole_number
@@ -21,6 +26,7 @@ MODULE = "mechdesign_problem_"  # and its stem: the name of the module of a prob
 _SHOWN = 300  # characters of the message of an exception
 _PACKAGE = Path(__file__).resolve().parents[1]
 FOLDERS = (_PACKAGE / "_problems", _PACKAGE.parent / "problems")  # of shipped files: installed, or in a source tree
+_NEIGHBOURS: dict[str, str] = {}  # modules that problem files imported from their folders, and these folders
 _PARSERS: dict[type, Callable[[str], Parameter]] = {int: whole_number, float: real_number, str: str}
 
 
@@ -35,15 +41,23 @@ class ProblemFile(FrozenRecord):
     parameters: dict[str, Parameter]
 
     def build(self, /, **values: Parameter | str) -> DesignProblem:
+        """The problem of the file; of a program, its problem."""
+        return self.build_stated(**values)[0]
+
+    def build_stated(self, /, **values: Parameter | str) -> tuple[DesignProblem, Any]:
+        """The problem, and the program over it, None where the file returns a problem."""
         parameters = {**self.parameters, **{name: self._convert(name, value) for name, value in values.items()}}
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), neighbours_of(self.path):
             built = self.module.problem(**parameters)
-        if not isinstance(built, DesignProblem):
+        # Programs are not imported here: they have a problem and a statement.
+        has_statement = callable(getattr(built, "statement", None))
+        problem = getattr(built, "problem", None) if has_statement else built
+        if not isinstance(problem, DesignProblem):
             given_type = type(built).__name__
-            raise InputError(
-                "problem() must return a DesignProblem", field="problem", value=f"{self.path}: {given_type}"
-            )
-        return replace(built, name=self.name, parameters=parameters)
+            message = "problem() must return a DesignProblem or a program"
+            raise InputError(message, field="problem", value=f"{self.path}: {given_type}")
+        named = replace(problem, name=self.name, parameters=parameters)
+        return named, replace(built, problem=named) if has_statement else None
 
     def published(self, parameters: Mapping[str, Parameter]) -> dict[str, Parameter] | None:
         function = getattr(self.module, "published", None)
@@ -93,7 +107,11 @@ def load_problem(name: str | Path, /, **parameters: Parameter | str) -> DesignPr
     >>> md.load_problem("line", cells=4).domain.size
     4
     """
-    return read_problem_file(name).build(**parameters)
+    problem, program = read_problem_file(name).build_stated(**parameters)
+    if program is not None:
+        remedy = "use md.programs.load_program"
+        raise InputError("returns a program, not a problem", field="problem", value=name, remedy=remedy)
+    return problem
 
 
 def read_problem_file(name: str | Path) -> ProblemFile:
@@ -103,7 +121,7 @@ def read_problem_file(name: str | Path) -> ProblemFile:
     module.__file__ = str(path)
     sys.modules[module.__name__] = module  # dataclasses look their module up
     try:
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(sys.stderr), neighbours_of(path):
             # dont_inherit: the file must not get the `annotations` future of this module.
             exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - a program
     except MechdesignError:
@@ -120,6 +138,28 @@ def read_problem_file(name: str | Path) -> ProblemFile:
             raise InputError("needs a default of type int, float or str", field=name, value=path)
     summary = (inspect.getdoc(module) or path.stem).splitlines()[0]
     return ProblemFile(name=path.stem, path=path, summary=summary, module=module, parameters=parameters)
+
+
+@contextmanager
+def neighbours_of(path: Path) -> Iterator[None]:
+    """Let a problem file import others of its folder, which come after all installed modules."""
+    folder = str(path.parent)
+    # A module of one name in another folder is another module.
+    for name in [name for name, origin in _NEIGHBOURS.items() if origin != folder]:
+        sys.modules.pop(name, None)
+        del _NEIGHBOURS[name]
+    before = set(sys.modules)
+    sys.path.append(folder)
+    # The finder of the folder may have listed it before the file was written.
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+        for name in set(sys.modules) - before:
+            origin = getattr(sys.modules[name], "__file__", None)
+            if origin and str(Path(origin).parent) == folder and not name.startswith(MODULE):
+                _NEIGHBOURS[name] = folder
 
 
 def shipped_paths() -> dict[str, Path]:

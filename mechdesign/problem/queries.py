@@ -92,7 +92,7 @@ class Query(FrozenRecord):
             raise InputError("unknown loss of a query", field="loss", value=kind, remedy="use zero-one or distance")
         # One search tree for each label: m trees of n places together.
         nearest = [cKDTree(domain.points[places]).query(domain.points)[0] for places in self.places]
-        return TableLoss(values=np.column_stack(nearest), units=domain.unit)
+        return TableLoss(values=np.column_stack(nearest), unit=domain.unit)
 
     def check(self, domain: Domain, reports: Domain) -> None:
         self._check_size(domain)

@@ -30,10 +30,8 @@ class Raster(FrozenRecord):
         constant.
     values : (kx, ky) or (kx, ky, kz) array
         Finite values at the nodes, in `value_unit`.
-    unit, value_unit : str
-        Of coordinates and of values; "1" by default.
-    name : str
-        Of the values.
+    unit, value_unit, name : str
+        Of coordinates and of values, "1" by default; name of the values.
     amounts, counts : array of the shape of values, bool
         Amounts in pixels for a prior, by default value times size; True if they count people or things.
 

@@ -11,7 +11,7 @@ Long form has the columns secret, report and one of probability, mass or count; 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.base.optional import import_optional
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import FileFormatError, InputError
+from mechdesign.problem.classes import label_numbers, label_positions
 from mechdesign.problem.columns import Columns, matching_columns, named_column, number_column, numbers_in, plain_name
 from mechdesign.problem.matrix_labels import ROW_NAMES, WHOLE, MatrixLabels
 from mechdesign.problem.text import TextFile
@@ -34,10 +35,18 @@ _TEXT = {".csv", ".tsv", ".txt", ".dat", ".asc", ".gz", ".bz2", ".xz", ".zip"}
 _VALUES = ("probability", "mass", "count")
 _SAMPLES = {"obf_lat", "obf_lon", "obf_latitude", "obf_longitude"}
 Note = Callable[[str], None]  # called with a sentence for the user
+Classes = tuple[Sequence[str] | None, Sequence[str] | None]  # labels of secrets and of reports, where they have some
 
 
 @validate_call
-def read_table(path: str | Path, *, columns: Columns = None, on_note: Callable[[str], None] | None = None) -> Matrix:
+def read_table(
+    path: str | Path,
+    *,
+    columns: Columns = None,
+    on_note: Callable[[str], None] | None = None,
+    secrets: Sequence[str] | None = None,
+    reports: Sequence[str] | None = None,
+) -> Matrix:
     r"""The table (n, m) of a file as doubles, neither checked nor normalised.
 
     Parameters
@@ -46,6 +55,8 @@ def read_table(path: str | Path, *, columns: Columns = None, on_note: Callable[[
         A .csv, .npy or .parquet file; its columns by our names if in long form: {"secret": "true", "count": "n"}.
     on_note : callable
         Takes a sentence on labels that were not read as data, and on their order.
+    secrets, reports : sequence of str
+        The labels of the classes, in the order of the rows and of the columns of the result.
 
     Returns
     -------
@@ -68,9 +79,9 @@ def read_table(path: str | Path, *, columns: Columns = None, on_note: Callable[[
             # A memory map allocates nothing, whatever size the header announces.
             return _matrix_of(np.load(source, mmap_mode="r", allow_pickle=False))
         if suffix == ".parquet":
-            return _parquet(source, columns, on_note or silent)
+            return _parquet(source, columns, on_note or silent, (secrets, reports))
         if suffix in _TEXT:
-            return _text_table(source, columns, on_note or silent)
+            return _text_table(source, columns, on_note or silent, (secrets, reports))
     message = "is not a table: use .csv, .npy or .parquet; for mechanism files mechdesign verify"
     raise FileFormatError(message, field="table", value=source.name)
 
@@ -79,7 +90,7 @@ def silent(sentence: str) -> None:
     """Do nothing with a note."""
 
 
-def _text_table(source: Path, columns: Columns, note: Note) -> Matrix:
+def _text_table(source: Path, columns: Columns, note: Note, classes: Classes) -> Matrix:
     text = TextFile(source, "table")
     names = [name.lower() for name in text.head()]
     if samples := sorted(_SAMPLES & set(names)):
@@ -87,7 +98,7 @@ def _text_table(source: Path, columns: Columns, note: Note) -> Matrix:
         raise InputError(message, field="table", value=", ".join(samples))
     if {"secret", "report"} <= set(names) | set(columns or ()):
         return _long_form(
-            text.frame(texts=("secret", "report"), columns=columns, roles=TABLE_ROLES, whole=("count",)), note
+            text.frame(texts=("secret", "report"), columns=columns, roles=TABLE_ROLES, whole=("count",)), note, classes
         )
     if set(columns or ()) & set(TABLE_ROLES):
         message = "is a matrix: only long form has columns secret and report"
@@ -100,26 +111,31 @@ def _text_table(source: Path, columns: Columns, note: Note) -> Matrix:
     body = words[header:, index:]
     if 0 in body.shape:
         raise FileFormatError("has a header and no rows", field="table", value=", ".join(names)[:200])
-    return _in_place_order(numbers_in(body, text.decimal, text.doubtful, "table"), words, header, index, note)
+    return _in_place_order(numbers_in(body, text.decimal, text.doubtful, "table"), words, header, index, note, classes)
 
 
-def _in_place_order(table: Matrix, words: AnyArray, header: bool, index: bool, note: Note) -> Matrix:
+# Six arguments: a table, its words, the places of labels, and the known classes.
+def _in_place_order(table: Matrix, words: AnyArray, header: bool, index: bool, note: Note, classes: Classes) -> Matrix:
     rows = list(words[header:, 0]) if index else None
     columns = list(words[0, index:]) if header else None
+    is_named = [False, False]
     for axis, (labels, side) in enumerate(((rows, "secret"), (columns, "report"))):
         if labels is not None:
-            order = place_order(labels, "table", side)
+            known = classes[axis]
+            order = None if known is None else label_positions(labels, known, "table", side)
+            is_named[axis] = order is not None
+            order = place_order(labels, "table", side) if order is None else order
             table = np.take(table, order, axis=axis)
             labels[:] = [labels[k] for k in order]
     refuse_two_orders(rows, columns, "table")
     for axis, labels in enumerate((rows, columns)):
         refuse_totals(table, labels, axis, "table")
-    if rows is not None and any(not WHOLE.fullmatch(word) for word in rows):
+    if rows is not None and not is_named[0] and any(not WHOLE.fullmatch(word) for word in rows):
         note(f"Secrets are taken in the order of the file: {join_labels(rows)}.")
     return np.ascontiguousarray(table)
 
 
-def _parquet(source: Path, columns: Columns, note: Note) -> Matrix:
+def _parquet(source: Path, columns: Columns, note: Note, classes: Classes) -> Matrix:
     import pandas as pd
 
     import_optional("pyarrow", "parquet")
@@ -127,7 +143,7 @@ def _parquet(source: Path, columns: Columns, note: Note) -> Matrix:
     frame.columns = [str(name).lower() for name in frame.columns]
     frame.attrs = {"columns": {role: name.lower() for role, name in (columns or {}).items() if role in TABLE_ROLES}}
     if {"secret", "report"} <= set(frame.columns) | set(columns or ()):
-        return _long_form(frame.reset_index(drop=True), note)
+        return _long_form(frame.reset_index(drop=True), note, classes)
     named = [name for name in frame.columns if plain_name(name) in ROW_NAMES]
     frame = frame.set_index(named[0]) if len(named) == 1 else frame
     return _matrix_of(np.asarray(values_in_place_order(frame, "table")))
@@ -139,7 +155,7 @@ def _matrix_of(array: AnyArray) -> Matrix:
     return np.array(array, float, order="C")
 
 
-def _long_form(frame: Any, note: Note) -> Matrix:
+def _long_form(frame: Any, note: Note, classes: Classes) -> Matrix:
     """The table (n, m) of columns secret, report and probability, mass or count; no larger than the number of lines."""
     present = [name for name in _VALUES if matching_columns(frame, (name,))]
     # Tables of this package have both: mass is exact.
@@ -149,8 +165,17 @@ def _long_form(frame: Any, note: Note) -> Matrix:
         message = "long form has the columns secret, report and one of " + ", ".join(_VALUES)
         raise FileFormatError(message, field="table", value=", ".join(frame.columns))
     labels = [frame[named_column(frame, (name,), "table")] for name in ("secret", "report")]
-    secret, report = _place_numbers(labels[0], labels[1], note)
-    n, m = int(secret.max()) + 1, int(report.max()) + 1
+    numbered = [
+        None if known is None else label_numbers(column.tolist(), known, "table", side)
+        for column, known, side in zip(labels, classes, ("secret", "report"), strict=True)
+    ]
+    first, second = numbered
+    if first is not None and second is not None:
+        secret, report = first, second
+        n, m = (len(known or ()) for known in classes)
+    else:
+        secret, report = _place_numbers(labels[0], labels[1], note)
+        n, m = int(secret.max()) + 1, int(report.max()) + 1
     require_memory(n, m, tables=3, noun="the table")
     # One number for each pair: n m fits in memory, so it is far below 2^63.
     place, times = np.unique(secret * m + report, return_counts=True)

@@ -14,6 +14,7 @@ A blank line inside a file of one column is a missing value. Percentages are num
 from __future__ import annotations
 
 import bz2
+import csv
 import gzip
 import io
 import lzma
@@ -21,7 +22,8 @@ import re
 import warnings
 import zipfile
 from collections.abc import Collection
-from itertools import takewhile
+from dataclasses import dataclass
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -130,10 +132,8 @@ class TextFile:
         roles: Collection[str] | None = None,
         whole: Names = (),
     ) -> Any:
-        """The lines below the header, by line number; `attrs` hold decimal, doubtful, columns and comments.
-
-        texts: columns of texts, None for all; columns: names of the file by ours; whole: those of people or counts.
-        """
+        """The lines below the header, by line number; `attrs` hold decimal, doubtful, columns and comments."""
+        # texts: columns of texts, None for all; columns: names of the file by ours; whole: those of people or counts.
         names = [name.lower() or f"unnamed: {k}" * (k > 0) for k, name in enumerate(self.head())]
         chosen = {
             ours: name.strip().lower() for ours, name in (columns or {}).items() if roles is None or ours in roles
@@ -320,3 +320,49 @@ def _decimal_mark(lines: str, separator: str | None, field: str) -> tuple[str, s
             message, field=field, value=f"{decimal_comma or comma_or_thousands} and {point}", remedy=remedy
         )
     return ",", None if decimal_comma is not None else comma_or_thousands
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """How a text file with a header is written, by its first lines; for files that are read in parts."""
+
+    names: list[str]
+    separator: str | None
+    decimal: str
+    doubtful: str | None
+    encoding: str
+    lines_before: int
+
+
+def dialect_of(path: str | Path, field: str) -> Dialect:
+    """The dialect of a file with a header, from its first `_SAMPLE` lines, without comments before the header."""
+    source = Path(path)
+    with readable(path, field):
+        with _OPENERS.get(source.suffix.lower(), open)(source, "rb") as stream:
+            start: bytes = stream.read(4)
+        encoding = next((name for mark, name in _MARKS.items() if start.startswith(mark)), "utf-8")
+        try:
+            with _OPENERS.get(source.suffix.lower(), open)(source, "rt", encoding=encoding) as text:
+                lines = [line.rstrip("\r\n") for line in islice(text, _SAMPLE)]
+        except UnicodeDecodeError as error:
+            message, remedy = f"is not text in UTF-8 ({error})", "save it as UTF-8, in Excel as CSV UTF-8"
+            raise FileFormatError(message, field=field, value=source, remedy=remedy) from error
+    excel = _EXCEL_SEPARATOR.fullmatch(lines[0].strip()) if lines else None
+    before = 0 if excel is None else 1
+    while before < len(lines) and _EMPTY_LINE.fullmatch(lines[before]):
+        before += 1
+    content = "\n".join(line for line in lines[before:] if not _EMPTY_LINE.fullmatch(line))
+    if not content:
+        raise FileFormatError("is empty", field=field, value=source)
+    separator = excel[1] if excel else _separator(content)
+    decimal, doubtful = _decimal_mark(content, separator, field)
+    head = content.partition("\n")[0]
+    names = head.split() if separator == " " else next(csv.reader([head], delimiter=separator or ","))
+    return Dialect(
+        names=[name.strip() for name in names],
+        separator=separator,
+        decimal=decimal,
+        doubtful=doubtful,
+        encoding=encoding,
+        lines_before=before,
+    )

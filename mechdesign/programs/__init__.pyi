@@ -4,6 +4,7 @@ from .constraints import ErrorCap as ErrorCap
 from .constraints import ReportCap as ReportCap
 from .constraints import RequiredReport as RequiredReport
 from .eikonal import EikonalWeights as EikonalWeights
+from .files import load_program as load_program
 from .forbidden import without_reports as without_reports
 from .matched import MatchedOptimal as MatchedOptimal
 from .minimax import Minimax as Minimax

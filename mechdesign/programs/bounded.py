@@ -34,7 +34,6 @@ class Bounded(Coupled):
     Parameters
     ----------
     problem : DesignProblem
-        Secrets, metric, prior and loss.
     worst_loss : float or (n,) array
         The bound in loss units, one or one per secret; inf for no bound.
 

@@ -55,7 +55,6 @@ class Constrained(Coupled):
     Parameters
     ----------
     problem : DesignProblem
-        Secrets, metric, prior and loss.
     constraints : sequence
         `ReportCap`, `ErrorCap`, `RequiredReport`, or functions of the cvxpy variable (n, m).
 

@@ -108,10 +108,8 @@ class RequiredReport(RowConstraint):
 
     Parameters
     ----------
-    report : int
-        The report y.
-    least : float
-        0 < least < 1.
+    report, least : int, float
+        The report y; 0 < least < 1.
     secrets : sequence of int
         The secrets that it holds for; all by default.
 

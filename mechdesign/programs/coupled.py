@@ -12,9 +12,8 @@ For any lambda the objective of every feasible table is at least
 
     sum_u lambda(u) + sum_y min(0, min over the cone of <c'_y - lambda, g> / g(anchor(y))) - sum_k mu_k h_k.
 
-This is the bound of the optimal program for the cost c', less <mu, h>. For the worst-case loss mu is a prior over the
-secrets, and the bound is that of the optimal program under it. Source: Koufogiannis 2017, equations (6.22)-(6.24), with
-further rows.
+This is the bound of the optimal program for the cost c', less <mu, h>.
+Source: Koufogiannis 2017, equations (6.22)-(6.24), with further rows.
 """
 
 from __future__ import annotations

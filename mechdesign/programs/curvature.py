@@ -36,10 +36,8 @@ def has_curvature_rule(metric: Metric, domain: Domain) -> TypeGuard[Eikonal]:
 
 
 def curvature_excess(domain: Domain, metric: Eikonal) -> Vector:
-    """The excess (k,) at the cells of a grid by second differences over one cell, per squared unit of length.
-
-    Cells at the border use the level one cell beyond, where a raster that ends there is constant.
-    """
+    """The excess (k,) at the cells of a grid by second differences over one cell, per squared unit of length."""
+    # Cells at the border use the level one cell beyond, where a raster that ends there is constant.
     assert domain.cell is not None
 
     def logarithm(points: Points) -> Vector:

@@ -39,7 +39,6 @@ class EikonalWeights(Program):
     Parameters
     ----------
     problem : DesignProblem
-        Secrets, metric, prior and loss.
     distances : {"graph", "fast-marching"}
         "graph", shortest paths of the metric (symmetric, exactly 1-Lipschitz), or "fast-marching" by scikit-fmm
         followed by the Lipschitz minorant (grids of two axes with an eikonal metric).

@@ -29,7 +29,6 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
     Returns
     -------
     DesignProblem
-        The smaller problem.
 
     Examples
     --------
@@ -43,7 +42,9 @@ def without_reports(problem: DesignProblem, forbidden: Sequence[int]) -> DesignP
         raise InputError("must leave at least two reports", field="forbidden", value=value)
     # A grid that lacks cells becomes a list of points; nodes stay nodes, since they have no coordinates.
     kind: Literal["nodes", "points"] = "nodes" if problem.reports.kind == "nodes" else "points"
-    reports = Domain(kind=kind, points=problem.reports.points[places], unit=problem.reports.unit)
+    known = problem.reports
+    labels = None if known.labels is None else tuple(known.labels[y] for y in places.tolist())
+    reports = Domain(kind=kind, points=known.points[places], unit=known.unit, labels=labels, ordered=known.ordered)
     loss = problem.loss
     # Only a loss given as a table has a column for every report; the others are computed from the places.
     if isinstance(loss, TableLoss):

@@ -72,9 +72,9 @@ class Family:
 
     def epsilons(self, domain: Domain) -> tuple[float, float, float]:
         """The smallest eps of a search, one at which noise is about a step wide, and the largest."""
-        require_distances(domain)
         if self.nats:
             return MIN_DOMAIN_NATS, 1.0, MAX_STEP_NATS
+        require_distances(domain)
         points = domain.points
         neighbours, _ = cKDTree(points).query(points, k=2)
         step = float(neighbours[:, 1].min())
@@ -206,5 +206,5 @@ def require_euclidean(problem: DesignProblem) -> None:
 
 def require_distances(domain: Domain) -> None:
     """Raise an UnsuitableError unless places have coordinates."""
-    if domain.kind == "nodes":
+    if domain.kind == "nodes" and not (domain.labels and domain.ordered):
         raise UnsuitableError("needs places with coordinates: nodes of a graph have none", field="domain")

@@ -6,8 +6,7 @@ r"""The smallest worst-case loss over secrets, for any prior.
 Source: the maximum over secrets in place of the mean; for the discrete metric Kairouz et al. 2014.
 Known: by duality the value is the largest that the optimal program takes under any prior; the prior that attains it is
 least favourable. Suppose that for any two secrets a symmetry of metric and loss maps one to the other. Then the uniform
-prior is least favourable. The discrete metric with 0/1 loss gives randomized response. The problem's prior enters only
-the reported expected loss.
+prior is least favourable. The discrete metric with 0/1 loss gives randomized response.
 """
 
 from __future__ import annotations

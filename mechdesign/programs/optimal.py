@@ -7,8 +7,8 @@ r"""The optimal program: the locally Lipschitz mechanism of least expected loss.
 
 Source: Koufogiannis & Pappas 2016, section IV (the program behind Table I); Koufogiannis 2017, equations (6.22)-(6.24).
 Under a Euclidean metric it is the optimal geo-indistinguishable mechanism of Bordenabe et al. 2014.
-Known: 0/1 loss on a line gives the truncated geometric mechanism (Ghosh et al. 2012); the discrete metric with 0/1 loss
-gives K-ary randomized response.
+Known: 0/1 loss on a line gives the truncated geometric mechanism (Ghosh et al. 2012); the discrete metric gives
+randomized response.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ class Optimal(Program):
     Parameters
     ----------
     problem : DesignProblem
-        Secrets, metric, prior and loss.
 
     Examples
     --------

@@ -23,7 +23,6 @@ class Program(FrozenRecord, ABC):
     Parameters
     ----------
     problem : DesignProblem
-        Secrets, metric, prior and loss.
 
     Examples
     --------

@@ -24,7 +24,6 @@ def simplex(table: cp.Variable) -> list[cp.Constraint]:
     Returns
     -------
     list of cvxpy.Constraint
-        Both.
 
     Examples
     --------
@@ -48,8 +47,7 @@ def lipschitz(table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]
 
     Returns
     -------
-    list of cvxpy.Constraint
-        One for each direction.
+    list of cvxpy.Constraint, one for each direction
 
     Examples
     --------
@@ -85,8 +83,7 @@ def expected_loss(table: cp.Variable, problem: DesignProblem) -> cp.Expression:
 
     Returns
     -------
-    cvxpy.Expression
-        In loss units.
+    cvxpy.Expression, in loss units
 
     Examples
     --------

@@ -13,12 +13,7 @@ of d; B(x) / eta is in the unit of f. With density q, h = -(ln q)', c = sup |z h
 Source: Liang & Yi 2024, section 3.2: Lemma 3.3 and Corollary 3.2 (generalized Cauchy), Lemma 3.5 (Student), for p >= 2
 and nu >= 1; the joint form and its closed forms are ours. Linear growth 1 + gamma d <= e^{gamma d} is gamma-smooth too.
 
-Approximate privacy. Laplace noise has a fixed scale K / eps, K the global Lipschitz constant, or the scale B(x) / eta
-with B(x) >= K(x) and B(x) <= (1 + gamma |x - x'|) B(x'):
-
-    (4)  P(y in E | x) <= e^{eps |x - x'|} P(y in E | x') + delta,   eps = eta + gamma max(1, ln(1 / delta))
-
-Source: Liang & Yi 2024, Lemma 2.3, Corollary 3.1 (fixed scale) and Lemma 3.6 (linear growth).
+Approximate privacy by Laplace noise is (4), at `laplace_epsilon`.
 """
 
 from __future__ import annotations
@@ -419,14 +414,17 @@ def laplace_epsilon(gamma: float, eta: float, delta: float, growth: GrowthName =
 
     Returns
     -------
-    float
-        Nats per unit of distance.
+    float, nats per unit of distance
 
     Examples
     --------
     >>> round(md.release.laws.laplace_epsilon(0.1, 1.0, 0.01), 6)
     1.460517
     """
+    # Laplace noise has a fixed scale K / eps, K the global Lipschitz constant, or the scale B(x) / eta with B(x) >=
+    # K(x) and B(x) <= (1 + gamma |x - x'|) B(x'). Then
+    #     P(y in E | x) <= e^{eps |x - x'|} P(y in E | x') + delta,   eps = eta + gamma max(1, ln(1 / delta)).       (4)
+    # Source: Liang & Yi 2024, Lemma 2.3, Corollary 3.1 (fixed scale) and Lemma 3.6 (linear growth).
     # (4): with d = |x - x'| the privacy loss is at most eta d + ln(1 + gamma d) where B(x) <= B(x'), and otherwise
     # eta d + |Z| gamma d. Outside an event of probability P(|Z| > ln(1 / delta)) = delta, |Z| is below ln(1 / delta).
     return check_epsilon(eta, "eta") + _check_gamma(gamma) * _slope(delta, growth)
@@ -444,8 +442,7 @@ def laplace_eta(epsilon: float, gamma: float, delta: float, growth: GrowthName =
 
     Returns
     -------
-    float
-        Per unit of distance.
+    float, per unit of distance
 
     Examples
     --------

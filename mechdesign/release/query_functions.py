@@ -17,15 +17,12 @@ def threshold(x: ArrayLike, threshold: float, width: float) -> Floats:
 
     Parameters
     ----------
-    x : array
-        Values.
-    threshold, width : float
-        In the unit of x.
+    x, threshold, width : array, float, float
+        Values; T and the width, in their unit.
 
     Returns
     -------
-    array
-        Shape of x.
+    array of the shape of x
 
     Examples
     --------
@@ -46,8 +43,7 @@ def band_width(threshold: ArrayLike, epsilon: float) -> float:
 
     Returns
     -------
-    float
-        In the unit of the threshold.
+    float, in the unit of the threshold
 
     Examples
     --------

@@ -59,7 +59,6 @@ def release_problem(
     Returns
     -------
     DesignProblem
-        The problem.
 
     Examples
     --------
@@ -125,8 +124,7 @@ def release_mechanism(
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism. Cost: O(n^2 + n m).
+    xarray.Dataset, in O(n^2 + n m) time
 
     Examples
     --------
@@ -197,8 +195,7 @@ def error_of_mean(
 
     Returns
     -------
-    float
-        In squared units of the outputs.
+    float, in squared units of the outputs
 
     Examples
     --------

@@ -33,8 +33,7 @@ def threshold(
 
     Returns
     -------
-    array
-        Per unit, shape of x.
+    array of the shape of x, per unit
 
     Examples
     --------

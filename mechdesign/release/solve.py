@@ -148,7 +148,6 @@ def cell_smooth_bound(
     Returns
     -------
     (m,) array
-        The bound at x.
 
     Examples
     --------

@@ -3,10 +3,7 @@
 `plan_tick` sees no place. Only `draw_report`, which draws from the table of the plan, sees a secret.
 
 Smoothing estimates the place at every tick from all releases, for a server that looks back, by forward-backward
-recursion (Rabiner 1989, section III.A). The probabilities at tick t are w_t(s) b_t(s) divided by their sum, w_t the
-filter's weights. b_t(s) is the probability of the releases after t from state s, L that of the release at a tick:
-
-    (1)  b_T = 1,    b_t(s) = sum over s' of T(s, s') L_{t+1}(s') b_{t+1}(s')
+recursion (Rabiner 1989, section III.A).
 """
 
 from __future__ import annotations
@@ -121,15 +118,12 @@ def smooth(design: SessionDesign, transcript: Transcript, *, ticks: int | None =
 
     Parameters
     ----------
-    design, transcript : SessionDesign, Transcript
-        The session and its releases.
-    ticks : int
-        The number of ticks from 0; by default up to the last one.
+    design, transcript, ticks : SessionDesign, Transcript, int
+        The session and its releases; the number of ticks from 0, by default up to the last one.
 
     Returns
     -------
-    SmoothedTrace
-        Distributions and best places. Cost: two steps of the model a tick.
+    SmoothedTrace, at a cost of two steps of the model a tick
 
     Examples
     --------
@@ -144,6 +138,11 @@ def smooth(design: SessionDesign, transcript: Transcript, *, ticks: int | None =
     count = max(count, keep)
     require_memory(count, len(chain.place), tables=3, noun="the probabilities at every tick", field="ticks")
     likelihoods = {step.tick: design.likelihoods[step.table][:, step.report] for step in transcript.steps}
+    # The probabilities at tick t are w_t(s) b_t(s) divided by their sum, w_t the filter's weights. For the probability
+    # b_t(s) of the releases after t from state s, and L that of the release at a tick,
+    #
+    #     (1)  b_T = 1,    b_t(s) = sum over s' of T(s, s') L_{t+1}(s') b_{t+1}(s').
+    #
     # Forward, up to the last release even if fewer ticks are wanted: (1) begins at the end.
     forward = []
     for tick in range(count):

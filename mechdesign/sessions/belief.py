@@ -1,7 +1,6 @@
 """Belief: where a public model places somebody after the releases, and the position that it estimates.
 
-A hidden Markov filter (Rabiner 1989, section III) for weights w over states. It is post-processing, without cost in
-privacy.
+A hidden Markov filter (Rabiner 1989, section III) for weights w over states. It is post-processing.
 
     (1)  a tick                        w <- w T
     (2)  a report y from a table P     w(s) <- w(s) P(y | place of s), normalised
@@ -27,10 +26,8 @@ class Belief(FrozenRecord):
 
     Attributes
     ----------
-    chain : Chain
-        The model.
-    loss : (n, n) array
-        Of naming a place (across) when another (down) is true.
+    chain, loss : Chain, (n, n) array
+        The model; the loss of naming a place (across) when another (down) is true.
     weights, tick : (s,) array, int
         The distribution, of sum 1; its tick.
 
@@ -92,8 +89,7 @@ def best_places(distributions: Matrix, loss: Matrix) -> tuple[Indices, Vector]:
 
     Returns
     -------
-    (b,) int array and (b,) array
-        Places and losses.
+    (b,) int array of places, and (b,) array of losses
 
     Examples
     --------

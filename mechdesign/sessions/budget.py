@@ -8,11 +8,11 @@ d_inf(x, x') = max over i of d(x_i, x'_i),
 
 The sum is an exact fraction of the multipliers that the certificates prove.
 
-Remembered reports. A reported secret is answered with the same report, at no cost, so that averaging gains nothing.
-This protects only traces that repeat their secrets at the same positions: between two of these, (1) counts one report
-for every distinct secret. Between others it promises nothing: after home, work, home the first and the third report
-agree, after home, work, park they hardly ever do. If an observer must not learn when a place is visited again, every
-report has to be paid for: use `Session` along a trace, whose file contains no secret.
+Remembered reports. A cell or visit that was reported is answered with the same report, at no cost (sessions/rest.py),
+so that averaging gains nothing. This protects only traces with the same pattern of repetitions: between two of these,
+(1) counts one report for every distinct secret. Between others it promises nothing: after home, work, home the first
+and the third report agree, after home, work, park they hardly ever do. If an observer must not learn when a place is
+visited again, every report has to be paid for: use `Session` along a trace, whose file contains no secret.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import BudgetError, InputError
 from mechdesign.mechanism.sampler import Sampler
+from mechdesign.output.memory_claim import STAY, Remember, memory_claim
 from mechdesign.sessions.ledger import DIGITS, Content, PrivateLedger, fraction, whole_number
+from mechdesign.sessions.rest import Secret, check_mode, visit_of
 
 REMEMBERED = "0: the report of this secret was remembered"
 _UNIT = re.compile(r"[0-9a-f]{64}")
@@ -52,6 +54,7 @@ class Paid(Content):
     spends: int = 0
     unit: str | None = None
     remembered: Mapping[str, int] = field(default_factory=dict)
+    last: str | None = None  # name of the last report, where names are of visits
 
     def __post_init__(self) -> None:
         # A file that says otherwise was altered: every payment is positive, and every remembered report was paid for.
@@ -84,10 +87,15 @@ class Paid(Content):
         if max(parts) >= 10**DIGITS:
             raise InputError("sum has too many digits", field="budget", remedy="pay in integers or doubles")
         amounts = {"limit": str(self.limit), "spent": str(self.spent)}
-        return {**amounts, "spends": self.spends, "unit": self.unit, "remembered": dict(self.remembered)}
+        last = {} if self.last is None else {"last": self.last}
+        return {**amounts, "spends": self.spends, "unit": self.unit, "remembered": dict(self.remembered), **last}
 
     @classmethod
-    def of(cls, *, limit: Any, spent: Any, spends: Any, unit: Any, remembered: dict[str, Any]) -> Self:
+    def of(
+        cls, *, limit: Any, spent: Any, spends: Any, unit: Any, remembered: dict[str, Any], last: Any = None
+    ) -> Self:
+        if not isinstance(last, (str, type(None))):
+            raise ValueError("last")
         if unit is not None and not _UNIT.fullmatch(unit):
             raise ValueError("unit")
         return cls(
@@ -96,6 +104,7 @@ class Paid(Content):
             spends=whole_number(spends),
             unit=unit,
             remembered={key: whole_number(report) for key, report in remembered.items()},
+            last=last,
         )
 
 
@@ -111,6 +120,10 @@ class Budget(FrozenRecord):
     ----------
     path : str or Path
         The ledger.
+    remember : {"cell", "visit", "none"}
+        Secrets with one report, repeated at no cost: cells, visits, or none.
+    visit : float, optional
+        The radius of a visit in the unit of the map.
 
     Examples
     --------
@@ -122,17 +135,24 @@ class Budget(FrozenRecord):
     """
 
     path: Path = field(kw_only=False)
+    remember: Remember = "cell"
+    visit: float | None = None
     _ledger: PrivateLedger[Paid] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_mode(self.remember, self.visit)
         object.__setattr__(self, "_ledger", PrivateLedger(self.path, Paid))
         object.__setattr__(self, "path", self._ledger.path)
 
     @classmethod
     @validate_call
-    def create(cls, path: str | Path, *, limit: float) -> Budget:
+    def create(
+        cls, path: str | Path, *, limit: float, remember: Remember = "cell", visit: float | None = None
+    ) -> Budget:
         """Create a ledger with a permanent limit in multiples of the metric. `path` must not exist."""
-        return cls(path=PrivateLedger(path, Paid, Paid(limit=amount_of(limit, "limit"))).path)
+        check_mode(remember, visit)
+        created = PrivateLedger(path, Paid, Paid(limit=amount_of(limit, "limit"))).path
+        return cls(path=created, remember=remember, visit=visit)
 
     @property
     def limit(self) -> Fraction:
@@ -156,10 +176,12 @@ class Budget(FrozenRecord):
         return paid.remaining
 
     def report(self, sampler: Sampler, secret: int | None = None, *, at: ArrayLike | None = None) -> xr.DataArray:
-        """The report of a secret, or of a position `at` (k,) in the unit of the domain; attribute `cost`.
+        """The report of a secret, or of a position `at` (k,) in the unit of the domain.
 
-        A remembered report is returned at no cost, a new one is paid for and remembered, per mechanism and secret.
-        Raises BudgetError if the remaining budget is too small.
+        A remembered report is returned at no cost, a new one is paid for and, unless `remember` is "none", remembered
+        per mechanism. The attribute `memory_claim` is the claim about many reports, `claim` that about one; `cost`
+        is the payment. With "visit" `accuracy` holds all positions of the visit. Raises BudgetError if the remaining
+        budget is too small.
         """
         certificate, place = sampler.certificate, sampler.place(secret, at)
         with self._ledger.hold_lock():
@@ -171,23 +193,57 @@ class Budget(FrozenRecord):
                     value=sampler.mechanism.attrs.get("problem"),
                     remedy="keep one ledger for each metric and grid",
                 )
-            # The key is the point of the grid of 2^-16 of a cell that a position is rounded to. A fix that has moved is
-            # another secret, and pays: a reused report would reveal that the fix was near.
-            cell, point = place
-            key = " ".join(map(str, (sampler.mechanism.attrs["sha256"], cell, *point)))
-            if key in paid.remembered:
-                if not sampler.rows.can_report(report := paid.remembered[key]):
+            own, kept = sampler.mechanism.attrs["sha256"], paid.remembered
+            drawn_for = self._secret(sampler, place, at, paid)
+            key = None if drawn_for.name is None else f"{own} {drawn_for.name}"
+            if key is not None and key in kept:
+                if not sampler.rows.can_report(report := kept[key]):
                     raise self._ledger.damage_error("a report that the mechanism cannot make")
-                return sampler.label_report(report, cost=REMEMBERED)
+                if self.remember == "visit" and paid.last != key:
+                    self._ledger.write(replace(paid, last=key))
+                return self._label(sampler, report, REMEMBERED)
             # Pay first, draw second: a refusal must not depend on the report.
             paid = paid.charge(certificate.cost)
             # Written before it is returned. A crash in between costs a report; the other order could give one for free.
-            drawn = sampler.draw_for(place)
-            remembered = {**paid.remembered, key: int(drawn)}
-            self._ledger.write(replace(paid, unit=certificate.unit_id, remembered=remembered))
-        return drawn.assign_attrs(
-            cost=f"{float(certificate.cost):.12g} times the metric; {float(paid.remaining):.12g} remaining"
-        )
+            drawn = sampler.draw_for((drawn_for.cell, drawn_for.point if certificate.positions else ()))
+            remembered = dict(kept) if key is None else {**kept, key: int(drawn)}
+            last = key if self.remember == "visit" else paid.last
+            self._ledger.write(replace(paid, unit=certificate.unit_id, remembered=remembered, last=last))
+        cost = f"{float(certificate.cost):.12g} times the metric; {float(paid.remaining):.12g} remaining"
+        return self._label(sampler, int(drawn), cost, drawn.attrs)
+
+    def _secret(
+        self,
+        sampler: Sampler,
+        place: tuple[int, tuple[int, ...]],
+        at: ArrayLike | None,
+        paid: Paid,
+    ) -> Secret:
+        """The secret that the report is drawn for, and its name in the ledger."""
+        cell, point = place
+        if self.remember == "none":
+            return Secret(None, cell, point)
+        if self.remember == "cell":
+            centre = (0,) * len(point)
+            return Secret(" ".join(map(str, (cell, *centre))), cell, centre)
+        assert self.visit is not None
+        domain, prefix = sampler.certificate.domain, f"{sampler.mechanism.attrs['sha256']} "
+        position = domain.points[cell] if at is None else np.asarray(at, float).reshape(-1)
+        names = [key.removeprefix(prefix) for key in paid.remembered if key.startswith(prefix)]
+        last = None if paid.last is None else paid.last.removeprefix(prefix)
+        try:
+            return visit_of(domain, self.visit, names, last, position.tolist())
+        except IndexError as error:
+            raise self._ledger.damage_error("a visit that is not on the map") from error
+
+    def _label(self, sampler: Sampler, report: int, cost: str, attrs: Mapping[str, Any] | None = None) -> xr.DataArray:
+        """The report with the claim of the memory, and the radius that holds the positions that have this report."""
+        positions = sampler.certificate.positions is not None
+        labelled = sampler.label_report(report, from_centres=self.remember == "cell" and positions)
+        if self.visit is not None and "accuracy" in labelled.coords:
+            labelled["accuracy"] = labelled["accuracy"] + STAY * self.visit
+        claim = memory_claim(self.remember, self.visit, sampler.certificate.domain.unit, positions=positions)
+        return labelled.assign_attrs({**(attrs or {}), "memory_claim": claim, "cost": cost})
 
 
 def amount_of(value: float | Fraction, name: str) -> Fraction:

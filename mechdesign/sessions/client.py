@@ -1,17 +1,4 @@
-"""report.bin of a session design: its tables, its rule and its model. `web/device/bundle.mjs` reads it.
-
-A frame (mechanism/container.py) of the kind "session". Its arrays, those marked d as differences:
-
-| array | type | of | meaning |
-|---|---|---|---|
-| table 0, table 1, ... | u1 | bytes | the tables, each as web/packed.py has it |
-| losses | f8 | n n | of naming a place (across) when another (down) is true |
-| initial | f8 | s | distribution of the states before anything is released |
-| place | u4 d | s | of a model of matrices: where each state is |
-| start | u4 d | k (s + 1) | of each of its k matrices: the first entry of every row |
-| state, probability | u4 d, f8 | entries | its entries, row by row |
-| far, near | f8 | n n | of the model of homes: G and L of `HomeAway` |
-"""
+"""report.bin of a session design: its tables, its rule and its model. `web/device/bundle.mjs` reads it."""
 
 from __future__ import annotations
 
@@ -35,6 +22,17 @@ MOST_CELLS = 1 << 11
 WINDOWS = ("1d", "24h", "7d", "14d", "30d")  # that a limit may be for
 
 
+# Its arrays, those marked d as differences:
+#
+# | array | type | of | meaning |
+# |---|---|---|---|
+# | table 0, table 1, ... | u1 | bytes | the tables, each as web/packed.py has it |
+# | losses | f8 | n n | of naming a place (across) when another (down) is true |
+# | initial | f8 | s | distribution of the states before anything is released |
+# | place | u4 d | s | of a model of matrices: where each state is |
+# | start | u4 d | k (s + 1) | of each of its k matrices: the first entry of every row |
+# | state, probability | u4 d, f8 | entries | its entries, row by row |
+# | far, near | f8 | n n | of the model of homes: G and L of `HomeAway` |
 def packed_session(design: SessionDesign, about: dict[str, str | float]) -> bytes:
     """The file of a verified design; about, the text for people in its header."""
     if type(design.rule) not in (Clock, Risk):

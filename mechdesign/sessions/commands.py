@@ -102,7 +102,9 @@ def report(
     file: SessionArgument,
     tick: Annotated[int, whole("--tick", help="Number of this tick, counted from a midnight; it must increase.")],
     at: Annotated[str | None, typer.Option("--at", metavar="X Y", help="Location, in the unit of the map.")] = None,
-    secret: Annotated[int | None, whole("--secret", help="Number of the secret, instead of --at.")] = None,
+    secret: Annotated[
+        int | None, whole("--secret", help="Number of the secret, instead of --at.", metavar="SECRET")
+    ] = None,
     lon: Annotated[float | None, real("--lon", help="Degrees east, with --lat instead of --at.")] = None,
     lat: Annotated[float | None, real("--lat", help="Degrees north.")] = None,
     no_fix: Annotated[

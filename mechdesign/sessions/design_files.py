@@ -1,8 +1,4 @@
-"""Files of a session design: a JSON document, and next to it the mechanism files of its tables.
-
-The document: schema; claim, in one sentence; worst, the exact largest cost of a day and of any 24 hours. Then tables,
-the file name (never a path) and sha256 of each; rule, ticks, movement, loss; sha256 over the rest.
-"""
+"""Files of a session design: a JSON document, and next to it the mechanism files of its tables."""
 
 from __future__ import annotations
 
@@ -37,21 +33,20 @@ _FIELDS = {"schema", "claim", "worst", "tables", "rule", "ticks", "movement", "l
 _NAME = re.compile(r"[^/\\\x00-\x1f]{1,255}")
 
 
+# The document: schema; claim, in one sentence; worst, the exact largest cost of a day and of any 24 hours. Then tables,
+# the file name (never a path) and sha256 of each; rule, ticks, movement, loss; sha256 over the rest.
 @validate_call
 def save_design(design: SessionDesign, path: str | Path, *, overwrite: bool = False) -> Path:
     """Write a design, FILE.json, and its tables next to it, FILE-0.nc, FILE-1.nc and so on.
 
     Parameters
     ----------
-    design, path : SessionDesign, str or Path
-        The design and its file.
-    overwrite : bool
-        Replace existing files.
+    design, path, overwrite : SessionDesign, str or Path, bool
+        The design and its file; True to replace existing files.
 
     Returns
     -------
-    Path
-        The file.
+    Path of the file
 
     Examples
     --------
@@ -119,7 +114,6 @@ def load_design(path: str | Path) -> SessionDesign:
     Returns
     -------
     SessionDesign
-        The design.
 
     Examples
     --------

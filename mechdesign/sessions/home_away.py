@@ -163,16 +163,13 @@ class HomeAwayChain(Chain):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FactoredHomeAway:
-    """An approximation of `HomeAwayChain` for k people at once: O(n^2) a tick and person instead of O(n^3).
+    """An approximation of `HomeAwayChain` for k people at once: O(n^2) a tick and person instead of O(n^3)."""
 
-    Home h ~ H (n,), place when away ~ O (n,), at home with probability p; a belief is (k, 1 + 2 n): p, H, O.
-
-        (2)  step      p' = (1 - p) back + p (1 - leave)
-                       O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J
-        (3)  update    H, O, p by Bayes' rule, H as far as the person is at home
-
-    Mean errors on days of 50 ticks agree with the chain to 2 %; over two weeks this model loses some homes.
-    """
+    # Home h ~ H (n,), place when away ~ O (n,), at home with probability p; a belief is (k, 1 + 2 n): p, H, O.
+    #     (2)  step      p' = (1 - p) back + p (1 - leave).
+    #                    O' prop. (1 - p) (1 - back) (O + wander (O J - O)) + p leave H J.
+    #     (3)  update    H, O, p by Bayes' rule, H as far as the person is at home.
+    # Mean errors on days of 50 ticks agree with the chain to 2 %; over two weeks this model loses some homes.
 
     chain: HomeAwayChain
 
@@ -208,7 +205,6 @@ class FactoredHomeAway:
         return self._parts(belief)[1]
 
     def _parts(self, belief: Matrix) -> tuple[Vector, Matrix, Matrix]:
-        """The p (k,), H (k, n) and O (k, n) of the class."""
         n = self.chain.size
         return belief[:, 0], belief[:, 1 : 1 + n], belief[:, 1 + n :]
 

@@ -1,8 +1,4 @@
-"""PrivateLedger: costs and releases in a JSON document that one process at a time changes, permissions 0600.
-
-The sha256 detects damage, not tampering. Counts never fall: a process that has seen a higher count refuses an older
-file.
-"""
+"""PrivateLedger: costs and releases in a JSON document that one process at a time changes, permissions 0600."""
 
 from __future__ import annotations
 
@@ -57,11 +53,11 @@ class Content(ABC):
 C = TypeVar("C", bound=Content)
 
 
+# The sha256 detects damage, not tampering. Counts never fall: a process refuses a file older than one it has seen.
 class PrivateLedger(Generic[C]):
-    """The ledger at `path`, made absolute, symbolic links followed once; with `new`, a new file is made.
+    """The ledger at `path`, made absolute, symbolic links followed once; with `new`, a new file is made."""
 
-    Temporary files of a writer that was killed are removed.
-    """
+    # Temporary files of a writer that was killed are removed.
 
     def __init__(self, path: str | Path, kind: type[C], new: C | None = None) -> None:
         self.kind, self.path, self._count = kind, Path(path), -1

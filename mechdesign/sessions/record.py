@@ -1,12 +1,4 @@
-"""Record: the file of a session, which contains its releases and payments, and nothing else.
-
-A JSON document: schema; design, the SHA-256 of the design, and the path of its file if it has one. Then limit, an exact
-fraction, and window; ticks of a day; last, the last tick. At last steps, of each [tick, table, report, charge], and
-sha256 over the rest. At most 16 MB, some 200,000 steps.
-
-A transcript is the view of an observer of a session, without any secret. Rules, filters and the account know nothing
-else.
-"""
+"""Record: the file of a session, which contains its releases and payments, and nothing else."""
 
 from __future__ import annotations
 
@@ -49,6 +41,10 @@ class Step:
     charge: Fraction
 
 
+# A JSON document: schema; design, the SHA-256 of the design, and the path of its file if it has one. Then limit, an
+# exact fraction, and window; ticks of a day; last, the last tick. At last steps, of each [tick, table, report, charge],
+# and sha256 over the rest. At most 16 MB, some 200,000 steps.
+# A transcript is the view of an observer of a session, without any secret. Rules and filters know nothing else.
 @dataclass(frozen=True, kw_only=True)
 class Transcript(FrozenRecord):
     """The steps of a session in the order of their ticks. Ticks at which nothing was released have no step.

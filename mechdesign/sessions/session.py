@@ -105,7 +105,6 @@ class Session(FrozenRecord):
     Parameters
     ----------
     path : str or Path
-        The session.
     design : SessionDesign
         Needed if the session does not name the file of its design.
 

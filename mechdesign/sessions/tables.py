@@ -1,8 +1,4 @@
-"""Certified tables for single reports of a session: for any belief, and for the belief before a report.
-
-A table costs c nats within a radius r: it is private for c times the Euclidean metric of 1 / r, so that the charges of
-tables over one domain add up.
-"""
+"""Certified tables for single reports of a session: for any belief, and for the belief before a report."""
 
 from __future__ import annotations
 
@@ -33,6 +29,8 @@ _SLACK = 1e-6  # relative, of a level: tables from formulas are rounded and must
 _FAINT = 1e-9  # of a belief, spread over all places, so that every place stays possible, whatever the filter says
 
 
+# A table costs c nats within a radius r: it is private for c times the Euclidean metric of 1 / r, so charges over a
+# domain add up.
 @validate_call
 def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
     """A certified table for one report that costs at most `nats` within a radius.
@@ -41,15 +39,12 @@ def report_table(domain: Domain, nats: float, *, within: float) -> xr.Dataset:
 
     Parameters
     ----------
-    domain : Domain
-        The places.
-    nats, within : float
-        Within the radius; the radius, in the unit of the domain.
+    domain, nats, within : Domain, float, float
+        The places; nats within the radius; the radius, in the unit of the domain.
 
     Returns
     -------
-    xarray.Dataset
-        The mechanism. Cost: O(n^3).
+    xarray.Dataset, in O(n^3) time
 
     Examples
     --------
@@ -90,7 +85,6 @@ def state_table(
     Returns
     -------
     xarray.Dataset
-        The mechanism.
 
     Examples
     --------
@@ -121,8 +115,7 @@ def loss_after(mechanism: xr.Dataset, belief: ArrayLike, domain: Domain) -> floa
 
     Returns
     -------
-    float
-        In units of the domain. Cost: O(n^2 m).
+    float, in units of the domain, in O(n^2 m) time
 
     Examples
     --------

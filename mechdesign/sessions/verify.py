@@ -1,8 +1,4 @@
-"""Verification of a session design: its tables proved again, its windows summed again.
-
-The largest cost of a window follows from the rule alone (`Rule.worst`). Where the transcripts of two windows are few,
-all of them are enumerated as well, with the filter, and the largest sum is compared.
-"""
+"""Verification of a session design: its tables proved again, its windows summed again."""
 
 from __future__ import annotations
 
@@ -15,11 +11,14 @@ from mechdesign.sessions.advance import SessionState, append_report, begin, plan
 from mechdesign.sessions.design import SessionDesign
 from mechdesign.sessions.design_files import WINDOWS, design_of, document, is_design, load_design, read_document
 from mechdesign.sessions.windows import Window
-from mechdesign.verification.verify import FileKind, Verification, verify
+from mechdesign.verification.kinds import FileKind
+from mechdesign.verification.verify import Verification, verify
 
 MOST, LONGEST = 2000, 500  # transcripts that are enumerated, and ticks of one, at most
 
 
+# The largest cost of a window follows from the rule alone (`Rule.worst`). Where the transcripts of two windows are few,
+# all of them are enumerated as well, with the filter, and the largest sum is compared.
 def check_design(source: Path | SessionDesign, **options: object) -> Verification:
     """The verification of a design, or of its file."""
     content = None if isinstance(source, SessionDesign) else read_document(source)
@@ -66,7 +65,6 @@ def worst_of_all_transcripts(
 
 
 def _states_at(design: SessionDesign, state: SessionState, end: int) -> Iterator[SessionState]:
-    """The states at tick `end` that can follow from one."""
     tick = state.transcript.last + 1
     if tick == end:
         yield state
@@ -77,7 +75,6 @@ def _states_at(design: SessionDesign, state: SessionState, end: int) -> Iterator
 
 
 def _differences(content: Mapping[str, Any], design: SessionDesign) -> list[str]:
-    """The differences between a document and the one that its parts give."""
     again = document(design, [table["file"] for table in content["tables"]])
     return [
         f"{name}: does not follow from the tables and the rule"

@@ -1,7 +1,4 @@
-"""Windows: stretches of ticks whose charges are added up, exactly, and the largest sum that a rule can reach.
-
-A window is a block of days (from midnight to midnight, "1d"), or any so many successive ticks ("24h", or their number).
-"""
+"""Windows: stretches of ticks whose charges are added up, exactly, and the largest sum that a rule can reach."""
 
 from __future__ import annotations
 
@@ -22,6 +19,8 @@ _HOURS = 24
 MOST_TICKS = 1 << 20  # of a window
 
 
+# A window is a block of days (from midnight to midnight, "1d"), or any so many successive ticks ("24h", or their
+# number).
 @dataclass(frozen=True, kw_only=True)
 class Window(FrozenRecord):
     """`length` ticks: with `calendar` those that begin at its multiples, else any that follow one another."""
@@ -93,10 +92,8 @@ def periodic_worst(amounts: Sequence[Fraction], window: Window) -> Fraction:
 
 
 def ordered_worst(amounts: Sequence[Fraction | int], per: Window, window: Window) -> Fraction:
-    """An upper bound on the cost of a window: the k-th paid tick of a window `per` costs amounts[k], ticks are limited.
-
-    Exact for windows of whole blocks of `per`.
-    """
+    """An upper bound on the cost of a window if the k-th paid tick of a window `per` costs amounts[k]."""
+    # Ticks are limited. Exact for windows of whole blocks of `per`.
     # A window of L ticks that begins o ticks into a block of P has min(P - o, L) ticks of it, then whole blocks, then
     # the rest. A block with m ticks in the window pays at most the largest min(m, k) of its k amounts. Where `per` is
     # any P ticks in a row, the same sum with o = 0 is a bound: cut the window into blocks from its first tick.

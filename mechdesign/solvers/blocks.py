@@ -12,13 +12,10 @@ With ds and dz eliminated, H = A' diag(z / s) A is block diagonal, one dense blo
     H dq - M' dlambda = A' [(r - z (A q - s)) / s] - (c - M' lambda - A' z) = g,                                    (3)
     S dlambda = 1 - M q - M H^{-1} g,    S = sum_y M_y H_y^{-1} M_y'.                                               (4)
 
-The dense Schur complement S, n x n, is the only matrix that couples reports: one factorisation an iteration, whatever
-the number of variables.
+The dense Schur complement S, n x n, is the only matrix that couples reports: one factorisation an iteration.
 
 Every constraint has a cone row s = q[upper] - e^{-slack} q[lower]. Side rows follow; each joins all variables of one
 block (posteriors/). Row sums M q (n,) are sums over reports of q e^{-D}, plus the constant report.
-
-All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 """
 
 from __future__ import annotations
@@ -252,6 +249,7 @@ def _part_size(total: int, parts: int = _PARTS) -> int:
     return max(1, -(-total // parts))
 
 
+# All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 @numba.njit(cache=True, nogil=True)
 def _sums(first, component, distance, q, total):  # type: ignore[no-untyped-def]
     for y in range(component.shape[0]):

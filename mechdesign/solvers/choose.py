@@ -15,15 +15,8 @@ The optimal program (`rule`, by method "auto"):
 | blocks | the block interior-point method on restricted programs (blocks.py) |
 | pool | columns without a table (factored/); up to 6,000 secrets with a loss given as a table, and a table results |
 
-Coupled programs (`coupled_attempts`):
-
-1. Designs of changing priors, if the whole program has > 60,000 rows and `designs_fit`; else rays, if `suits_rays` and
-   side rows <= secrets.
-2. The whole program, if it has <= 400,000 rows: by the simplex method up to 10,000 rows, else by interior points.
-3. Rays up to 450 secrets, unless `suits_rays` and side rows <= secrets.
-
-"The nearest place" is the median over places of the distance to it in nats. If a route ends above the gap, the next one
-that accepts the problem continues.
+Coupled programs: `coupled_attempts`. "The nearest place" is the median distance to it in nats. If a route ends above
+the gap, the next one that accepts the problem continues.
 """
 
 from __future__ import annotations
@@ -114,10 +107,10 @@ class Attempt(Enum):
 
 
 class WholeTrial(NamedTuple):
-    """One trial of the whole program: the method of HiGHS, and the cap in nats of the exponents of its kernels.
+    """One trial of the whole program: the method of HiGHS, and the cap in nats of the exponents of its kernels."""
 
-    At cap 0 the variables are the probabilities themselves, which suits answers that are likely far from their anchors.
-    """
+    # At cap 0 the variables are the probabilities themselves, which suits answers that are likely far from their
+    # anchors.
 
     method: Method
     cap: float
@@ -240,6 +233,10 @@ def suits_rays(problem: DesignProblem) -> bool:
     return nearest(problem) >= LONG and problem.domain.size <= VERTICES
 
 
+# 1. Designs of changing priors, if the whole program has > 60,000 rows and `designs_fit`; else rays, if `suits_rays`
+# and side rows <= secrets.
+# 2. The whole program, if it has <= 400,000 rows: by the simplex method up to 10,000 rows, else by interior points.
+# 3. Rays up to 450 secrets, unless `suits_rays` and side rows <= secrets.
 def coupled_attempts(problem: DesignProblem, rows: SideRows) -> list[Attempt]:
     """The attempts at a coupled program, in turn."""
     attempts, size = [], problem.domain.size

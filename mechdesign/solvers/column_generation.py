@@ -9,20 +9,14 @@
 | `DesignGeneration` | an optimal design for a prior of the secrets | at vertices, its side rows share a maximum |
 
 Rays. Multipliers of the side rows give an effective cost, for which those of the row sums are priced. A ray of negative
-price becomes a column, and the same pricing gives the homogeneous bound. With long edges few rays make the optimal
-table.
+price becomes a column, and the same pricing gives the homogeneous bound.
 
 Columns in a box. A round prices to ratios, moves the box, and solves the master. Near the gap the master is solved with
 the box open in effect, and the multipliers at the centre are proved (warm_pricing.py).
 
-Designs of changing priors minimise a maximum over private tables:
-
-    min over P of max over side rows k of (G_k P - h_k) / s_k
-        = max over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k              (1)
-
-For the worst-case loss mu is a prior over the secrets. Every round solves the program of one mu. Sources: Kelley 1960,
-Journal of SIAM 8 (cutting planes); Wentges 1997, International Transactions in Operational Research 4 (centring);
-Linderoth and Wright 2003, Computational Optimization and Applications 24 (trust region).
+Designs of changing priors: `DesignGeneration`. Sources: Kelley 1960, Journal of SIAM 8 (cutting planes); Wentges 1997,
+International Transactions in Operational Research 4 (centring); Linderoth and Wright 2003, Computational Optimization
+and Applications 24 (trust region).
 """
 
 from __future__ import annotations
@@ -44,7 +38,7 @@ from mechdesign.solvers.cone.pricing import CoupledBound, Pricing, best_bound, p
 from mechdesign.solvers.cone.tree_simplex import Effort
 from mechdesign.solvers.cone.warm_pricing import Proof, WarmPricer
 from mechdesign.solvers.incumbent import Incumbent, Task, plain_bound
-from mechdesign.solvers.masters import BoxMaster, Columns, TrustRegionRule, VertexMaster
+from mechdesign.solvers.masters import BoxMaster, BoxOptions, Columns, TrustRegionRule, VertexMaster
 from mechdesign.solvers.result import SolveResult, Stop
 
 
@@ -328,6 +322,13 @@ DesignOracle = Callable[[Matrix, float, float, SolveResult | None], tuple[SolveR
 class DesignGeneration(MixtureGeneration):
     """Optimal designs for priors that follow the multipliers of the master."""
 
+    # They minimise a maximum over private tables:
+    #
+    #     min over P of max over side rows k of (G_k P - h_k) / s_k
+    #         = max over mu >= 0, sum_k s_k mu_k = 1, of the optimal program for the cost sum_k mu_k G_k.         (1)
+    #
+    # For the worst-case loss mu is a prior over the secrets. Every round solves the program of one mu.
+
     def __init__(self, name: str, task: Task, oracle: DesignOracle, options: DesignOptions = DesignOptions()) -> None:
         super().__init__(name, task)
         self.options, self.oracle, self.max_rounds = options, oracle, options.max_rounds
@@ -414,6 +415,11 @@ class BoxGenerationOptions:
     stall_rounds: int = 25  # rounds without a better estimate or gap after which it has stalled
 
 
+FINE_TARGET = 1e-5  # gap below which the constants of `FINE_BOXES` are taken: above, they cost time and gain nothing
+FINE_BOXES = BoxGenerationOptions(gains=(1e-10, 1e-6), stall_rounds=60)
+FINE_MASTER = BoxOptions(widths=(0.003, 2.0))
+
+
 class BoxGeneration(Generation):
     """Warm pricing of multipliers in a box, for tasks without side rows."""
 
@@ -428,11 +434,12 @@ class BoxGeneration(Generation):
         task: Task,
         pricer: WarmPricer,
         rule: TrustRegionRule,
-        options: BoxGenerationOptions = BoxGenerationOptions(),
     ) -> None:
+        is_fine = task.target < FINE_TARGET
+        options = FINE_BOXES if is_fine else BoxGenerationOptions()
         self.name, self.task, self.pricer, self.rule, self.options = name, task, pricer, rule, options
         self.max_rounds, self.stall = options.max_rounds, StallRule(options.stall_rounds)
-        self.master = BoxMaster(pricer, rule, task.constant)
+        self.master = BoxMaster(pricer, rule, task.constant, FINE_MASTER if is_fine else BoxOptions())
         pricer.set_cores(rule.shares[0][1])
         self.round = 0
         self.best_estimate, self.best_gap = -math.inf, math.inf
@@ -472,11 +479,12 @@ class BoxGeneration(Generation):
         if not budget.allows(options.late * self.seconds):
             self.stop = Stop.TIME
         # Time is checked first: a late stall must be reported as time.
-        elif self.stall.is_stalled or master.gap < options.finest:
+        # An estimate within cores can be finer than its certificate, whose rays raise it again: the next one counts.
+        elif self.stall.is_stalled or max(master.gap, self.certified_gap) < options.finest:
             self.stop = Stop.PRECISION
         has_final_cores = self.pricer.outer_share == self.rule.shares[-1][1]
         self.is_in_sight = master.gap < options.in_sight * target and has_final_cores
-        is_due = self._is_certificate_due(budget)
+        is_due = self._is_certificate_due(budget) or master.gap < options.finest
         if self.is_in_sight and self.stop is None:
             # The boxed gap may be small while rows do not sum to 1: only the unboxed mixture is a table.
             self.is_in_sight = self._is_close_unboxed(target, budget)

@@ -1,8 +1,4 @@
-"""Compile kernels before a time limit starts, unless they are cached on disk.
-
-Compiling takes half a minute. Tiny problems are solved, one for each set of kernels: columns by trees, by sparse trees
-and by all pairs; blocks; fields of factored weights.
-"""
+"""Compile kernels before a time limit starts, unless they are cached on disk."""
 
 from __future__ import annotations
 
@@ -27,6 +23,8 @@ from mechdesign.solvers.result import Targets
 _has_compiled = False
 
 
+# Compiling takes half a minute. Tiny problems are solved, one for each set of kernels: columns by trees, by sparse
+# trees and by all pairs; blocks; fields of factored weights.
 def compile_kernels(program: Program, *, verbose: bool = False) -> None:
     """Compile the kernels of optimal programs and eikonal weights once; verbose, announce it."""
     global _has_compiled

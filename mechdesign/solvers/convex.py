@@ -1,8 +1,4 @@
-"""Convex constraints that are not affine: solved through the cvxpy statement, and bounded by rows that they imply.
-
-The bound is that of a coupled program with tangents (tangents.py) in place of these constraints: cutting planes
-(Kelley 1960, Journal of SIAM 8) near a feasible table.
-"""
+"""Convex constraints that are not affine: solved through the cvxpy statement, and bounded by rows that they imply."""
 
 from __future__ import annotations
 
@@ -48,6 +44,9 @@ _OPTIONS = TangentOptions()
 _SHOWN = 300  # characters of inequalities in an error
 
 
+# The bound is that of a coupled program with tangents (tangents.py) in place of constraints that are not affine:
+# cutting planes
+# (Kelley 1960, Journal of SIAM 8) near a feasible table.
 def solve_constrained(program: Constrained, targets: Targets) -> SolveResult:
     """Solve by the solver of claimed limits, by `solve_coupled`, or by the statement and tangents."""
     solver = limit_solver(program)

@@ -1,8 +1,4 @@
-"""Seconds that work takes on the machine of the benchmarks: the only wall-clock times in solvers/.
-
-Measured by benchmarks/run.py on two cores. They divide a time limit and give estimates. Tables and bounds only depend
-on them when time is short.
-"""
+"""Seconds that work takes on the machine of the benchmarks: the only wall-clock times in solvers/."""
 
 from __future__ import annotations
 
@@ -22,6 +18,7 @@ KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
 }
 
 
+# Measured by benchmarks/run.py on two cores. Tables and bounds depend on them only when time is short.
 @dataclass(frozen=True, kw_only=True)
 class TimeModel:
     """Seconds of single steps, and how a time limit is shared out."""

@@ -1,10 +1,4 @@
-"""Solve a coupled program by the attempts of choose.py, taken in turn.
-
-The best closed form that meets the limits is the first table.
-
-Without a table, the least common relaxation of the limits is bounded from below in the same way (`no_table`). A bound
-above zero proves that the constraints contradict each other, and its multipliers identify them.
-"""
+"""Solve a coupled program by the attempts of choose.py, taken in turn."""
 
 from __future__ import annotations
 
@@ -38,6 +32,9 @@ _CLOSED_FORMS = 2.0  # seconds that closed forms get in any case
 _LEAST_TIME = 1.0  # seconds for the proof that limits contradict each other
 
 
+# The best closed form that meets the limits is the first table.
+# Without a table, the least common relaxation of the limits is bounded from below in the same way (`no_table`). A bound
+# above zero proves that the constraints contradict each other, and its multipliers identify them.
 def task_of(program: Coupled, rows: SideRows | None = None) -> Task:
     """The task of a program, or of other side rows; SizeError before an allocation that does not fit."""
     problem, noun = program.problem, f"the {program.name} program"
@@ -125,7 +122,8 @@ def solve_coupled(program: Coupled, targets: Targets, rows: SideRows | None = No
         raise SolverError(message, field="time_limit", value=targets.time_limit)
     if incumbent.bound is None:
         incumbent.record_bound(first_bound(task))
-    return coupled_design(incumbent, program.objective_of, Stop.GAP if incumbent.is_close else stopped)
+    design = coupled_design(incumbent, program.objective_of, Stop.GAP if incumbent.is_close else stopped)
+    return design if stopped is Stop.INTERRUPT else replace(design, tree=incumbent.tree_steps(task.pricer))
 
 
 def coupled_design(incumbent: Incumbent, objective_of: str, stopped: Stop) -> SolveResult:

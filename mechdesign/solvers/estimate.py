@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, cast
 
 from mechdesign.base.memory import BYTES_PER_ENTRY
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
+from mechdesign.programs.optimal import Optimal
+from mechdesign.programs.program import Program
 from mechdesign.solvers.choose import (
     METHODS,
     MethodName,
@@ -20,13 +23,24 @@ from mechdesign.solvers.choose import (
 )
 from mechdesign.solvers.cost_model import GAP, KNOWN, POOL_GAP
 
+_DECADE = 1.2  # factor on the time for each decade of a gap below `GAP`: 1.1 to 1.2 at 900 to 1,225 secrets
 
-def seconds(problem: DesignProblem, route: MethodName) -> float:
-    """CPU seconds to `GAP` or `POOL_GAP`: measured in the route's class, scaled by the cube of the secrets."""
+
+def default_gap(program: Program, method: str = "auto") -> float:
+    """The gap that a program is solved to if none is asked for: a pool takes much longer to less than its own."""
+    if program.name != Optimal.name or method not in ("auto", *METHODS):
+        return GAP
+    route = choose(program.problem)[0] if method == "auto" else method
+    return POOL_GAP if route == "pool" else GAP
+
+
+def seconds(problem: DesignProblem, route: MethodName, gap: float | None = None) -> float:
+    """CPU seconds to a gap, for a pool at least `POOL_GAP`: measured in the route's class, scaled by the cube."""
     # Beyond the largest size that was timed, the cube extrapolates.
     known, size = KNOWN[_class(problem, route)], problem.domain.size
     count, measured = next(((k, s) for k, s in known if k >= size), known[-1])
-    return float(measured) * max(1.0, size / count) ** 3
+    decades = 0.0 if gap is None or route == "pool" else max(0.0, math.log10(GAP / gap))
+    return float(measured) * max(1.0, size / count) ** 3 * _DECADE**decades
 
 
 def memory(problem: DesignProblem, route: MethodName) -> int:
@@ -42,7 +56,7 @@ def memory(problem: DesignProblem, route: MethodName) -> int:
     return int(BYTES_PER_ENTRY * n * m * tables[route]())
 
 
-def route_facts(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
+def route_facts(problem: DesignProblem, method: str = "auto", gap: float | None = None) -> dict[str, Any]:
     """The route, its reason, and the expected CPU seconds, gap and memory; with the size of the program."""
     if method not in ("auto", *METHODS):
         raise InputError(f"must be auto, {', '.join(METHODS)}", field="method", value=method)
@@ -56,22 +70,24 @@ def route_facts(problem: DesignProblem, method: str = "auto") -> dict[str, Any]:
         "reports": problem.reports.size,
         "constraints": constraints(problem),
         "nearest": nearest(problem),
-        "expected_seconds": seconds(problem, route),
-        "expected_gap": POOL_GAP if route == "pool" else GAP,
+        "expected_seconds": seconds(problem, route, gap),
+        "expected_gap": max(gap or POOL_GAP, POOL_GAP) if route == "pool" else gap or GAP,
         "expected_mb": memory(problem, route) / 2**20,
     }
 
 
-def route_sentence(problem: DesignProblem, method: str = "auto") -> str:
+def route_sentence(problem: DesignProblem, method: str = "auto", gap: float | None = None) -> str:
     """`route_facts` in a sentence or two."""
-    facts = route_facts(problem, method)
+    facts = route_facts(problem, method, gap)
     if not facts["accepted"]:
         return f"route {facts['route']} does not accept the problem: {facts['why']}"
+    # No run of a pool to a smaller gap was timed.
+    finer = f". Much longer to the {100 * gap:g} % asked for" if gap and gap < facts["expected_gap"] else ""
     return (
         f"route {facts['route']}: {facts['why']}. {facts['secrets']:,} secrets, {facts['reports']:,} reports, "
         f"{facts['constraints']:,} constraints, median distance to the nearest secret {facts['nearest']:.2g} nats. "
         f"Expected: about {_format_seconds(facts['expected_seconds'])} CPU seconds to a gap of "
-        f"{100 * facts['expected_gap']:g} %, {facts['expected_mb']:,.0f} MB"
+        f"{100 * facts['expected_gap']:g} %, {facts['expected_mb']:,.0f} MB{finer}"
     )
 
 

@@ -24,12 +24,16 @@ from mechdesign.mechanism.repair import repair
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows, objective
 from mechdesign.solvers.cone.pricing import ConePricer, CoupledBound, best_bound
+from mechdesign.solvers.cone.pricing_trees import Steps, tree_steps
+from mechdesign.solvers.cone.warm_pricing import WarmPricer
 from mechdesign.solvers.lp.full import WholeProgram, assemble_whole
 from mechdesign.solvers.lp.highs import LinearSolution, Method, solve_linear_program
 from mechdesign.solvers.result import Report, Stop, silent
 
 FIRST_MARGIN = 1e-9  # first margin of a limit, relative to it: the tolerance of HiGHS
-_SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair may solve a system of eikonal weights
+_SPREAD_LIMIT = 1_000_000  # entries of a table up to which its repair always solves a system of eikonal weights
+_LARGEST_SPREAD = 10_000_000  # entries up to which it does where a repair without costs more than the gap asked for
+_REPAIR_SHARE = 0.25  # of the gap asked for, up to which a repair without eikonal weights may raise the objective
 
 
 class Certified(NamedTuple):
@@ -50,6 +54,7 @@ class Task:
     pricer: ConePricer
     constant: float  # the objective of the best constant report
     unit: float  # an attainable objective, the scale of programs
+    target: float = 1e-3  # the gap asked for
 
     @property
     def first_margin(self) -> Vector:
@@ -73,6 +78,8 @@ class Task:
 
     def certify(self, table: Matrix, slack_cost: Matrix, *, private: bool = False) -> Certified:
         """A certified table near `table`, slack put where `slack_cost` (n, m) is least."""
+        if table.size > _SPREAD_LIMIT and not private and not self.rows.size:
+            return self._certify_large(table, slack_cost)
         # A private table is only rounded, in place; a large one is not worth the system of eikonal weights.
         is_plain = private or table.size > _SPREAD_LIMIT
         kernels: list[Matrix | None] = [None]
@@ -87,6 +94,20 @@ class Task:
         ]
         # A table that breaks a limit cannot be the incumbent, so the excess counts before the objective.
         return min(repaired, key=lambda trial: (float(trial.excess.max(initial=0.0)), trial.objective))
+
+    def _certify_large(self, table: Matrix, slack_cost: Matrix) -> Certified:
+        """A certified table near a large one, by eikonal weights only where the repair without is too dear."""
+        ideal = float((np.maximum(table, 0.0) * self.cost).sum())
+        fits = table.shape[0] == table.shape[1] and table.size <= _LARGEST_SPREAD
+        # The plain repair works in place: another one needs the table as it was.
+        plain = self.assess(
+            repair(table.copy() if fits else table, self.problem.edges, slack_cost, None, overwrite=True)
+        )
+        if not fits or plain.objective <= ideal * (1 + _REPAIR_SHARE * self.target):
+            return plain
+        kernel = np.exp(-self.pricer.distance).T
+        spread = self.assess(repair(np.maximum(table, 0.0), self.problem.edges, slack_cost, kernel, overwrite=False))
+        return min(plain, spread, key=lambda trial: trial.objective)
 
     def assess(self, mass: Masses) -> Certified:
         if not self.rows.size:
@@ -111,6 +132,7 @@ class Incumbent:
     objective: float = math.inf
     closed_form: str | None = None  # the name of the best table, where it is a closed form
     bound: CoupledBound | None = None
+    warm: WarmPricer | None = None  # the trees of the last route that keeps some
     round: int = 0  # of the current route
 
     @property
@@ -142,6 +164,12 @@ class Incumbent:
         if is_better:
             self.bound = bound
         return is_better
+
+    def tree_steps(self, pricer: ConePricer) -> Steps | None:
+        """Trees (m, n) that prove the bound, for the file; None if they are too large or take too long."""
+        if self.bound is None or self.bound.value <= 0:
+            return None
+        return tree_steps(pricer, self.bound.folded, self.bound.dual, self.warm)
 
     def report_state(self, method: str, variables: int, constraints: int, iteration: int | None = None) -> None:
         """Report progress within a round or, without an iteration, at its end."""

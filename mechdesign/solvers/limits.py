@@ -1,8 +1,4 @@
-"""Solvers of claimed limits, which can have more rows than can be listed.
-
-A solver adds violated rows and stores the rows of the last multipliers in the file. `verify` forms the same rows again
-and recomputes the bound.
-"""
+"""Solvers of claimed limits, which can have more rows than can be listed."""
 
 from __future__ import annotations
 
@@ -19,6 +15,7 @@ from mechdesign.programs.coupled import SideRows
 from mechdesign.solvers.result import SolveResult, Targets
 
 
+# A solver stores the rows of the last multipliers in the file; `verify` forms them again.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LimitSolver(ABC):
     """Solves a program with claimed limits, and checks tables against them."""

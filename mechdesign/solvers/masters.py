@@ -9,15 +9,7 @@ objective an upper bound. `VertexMaster` takes side rows:
 The simplex method solves it at a vertex; with side rows the interior-point method solves it. If a method fails, the
 other is used. The unit of the objective is that of the best mixture so far.
 
-`BoxMaster` holds its multipliers between b = centre - width f and a = centre + width f by place, f their weight
-(warm_pricing.py). Without the box the first multipliers are useless, and so are the rays that they price:
-
-    minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0                  (2)
-
-The interior-point method (dense_program.py) solves it to a tenth of the gap. Multipliers have either sign, because some
-are negative where priors are zero. Under symmetries of the program one report of each orbit is priced, and rows are
-means over the orbits of places. Source: du Merle et al. 1999, Discrete Mathematics 194, for the box; its rule (3) is
-ours.
+`BoxMaster` holds its multipliers in a box (du Merle et al. 1999, Discrete Mathematics 194).
 """
 
 from __future__ import annotations
@@ -55,10 +47,10 @@ class VertexOptions:
 
 
 class VertexMaster:
-    """The linear program (1) over the columns so far, by HiGHS; `scale` is the objective of the best constant report.
+    """The linear program (1) over the columns so far, by HiGHS."""
 
-    `x` (k,) is its point, empty at first; `dual` (n,) multiplies the row sums, `multipliers` (j,) the side rows.
-    """
+    # `scale` is the objective of the best constant report.
+    # `x` (k,) is its point, empty at first; `dual` (n,) multiplies the row sums, `multipliers` (j,) the side rows.
 
     def __init__(
         self,
@@ -222,6 +214,15 @@ ZERO_PRIORS = TrustRegionRule(shares=((3e-2, 1e-2), (4e-3, 4e-3), (0.0, 1e-3)), 
 
 class BoxMaster:
     """The linear program (2): columns rays (k, n) with their costs and reports, and the box around the centre (n,)."""
+
+    # Multipliers lie between b = centre - width f and a = centre + width f by place, f their weight (warm_pricing.py):
+    #
+    #     minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0              (2)
+    #
+    # Without the box the first multipliers are useless, and so are the rays that they price. The interior-point method
+    # (dense_program.py) solves (2) to a tenth of the gap. Multipliers have either sign, because some are negative where
+    # priors are zero. Under symmetries of the program one report of each orbit is priced, and rows are means over the
+    # orbits of places.
 
     def __init__(
         self, pricer: WarmPricer, rule: TrustRegionRule, constant: float, options: BoxOptions = BoxOptions()

@@ -100,8 +100,7 @@ def match_distance(problem: DesignProblem, family: str | Family | TableOfEpsilon
 
     Returns
     -------
-    Matched
-        `epsilon` and its expected distance.
+    Matched, with `epsilon` and its expected distance
 
     Examples
     --------
@@ -168,8 +167,7 @@ def match_effective_epsilon(problem: DesignProblem, family: str | Family | Table
 
     Returns
     -------
-    Matched
-        `epsilon`, to a relative 1e-8, and its expected distance.
+    Matched, with `epsilon`, to a relative 1e-8, and its expected distance
 
     Examples
     --------
@@ -225,10 +223,8 @@ def effective_epsilon(mechanism: xr.Dataset, problem: DesignProblem) -> float | 
 
 
 def solve_matched_optimal(program: MatchedOptimal, targets: Targets) -> SolveResult:
-    """Enclose the least eps to about twice the gap, or the excess of the graph metric if that is larger.
-
-    The design is certified at claimed_epsilon; no mechanism private at epsilon_lower_bound or less meets the target.
-    """
+    """Enclose the least eps to about twice the gap, or the excess of the graph metric if that is larger."""
+    # The design is certified at claimed_epsilon; no mechanism private at epsilon_lower_bound or less meets the target.
     search = MatchedSearch(
         program=program,
         gap=max(targets.gap, _OPTIONS.excess_share * (program.excess - 1)),

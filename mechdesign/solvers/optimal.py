@@ -35,7 +35,7 @@ def solve_optimal(
         require_memory(size, size, tables=2, noun="the equations of the block method")
     # Time for the last certificate is reserved; a pricing that has begun may end a little later.
     budget = TimeBudget.of(limit, reserve=TIME_MODEL.reserve(problem, limit))
-    task = optimal_task(problem)
+    task = optimal_task(problem, targets.gap)
     task.pricer.deadline = budget.ends + TIME_MODEL.grace(max(budget.remaining(), 0.0))
     incumbent = Incumbent(constant=task.constant, target=targets.gap, report=reporter(targets.on_progress))
     if floor is not None:
@@ -63,7 +63,7 @@ def _routes(task: Task, attempts: list[Attempt], blocks: BlockRoute) -> list[Rou
     return [route for attempt in attempts for route in routes[attempt]]
 
 
-def optimal_task(problem: DesignProblem) -> Task:
+def optimal_task(problem: DesignProblem, target: float = 1e-3) -> Task:
     """The optimal program: no side rows, and the objective is the expected loss."""
     return Task(
         problem=problem,
@@ -72,6 +72,7 @@ def optimal_task(problem: DesignProblem) -> Task:
         pricer=ConePricer.of(problem),
         constant=problem.constant_loss,
         unit=problem.constant_loss,
+        target=target,
     )
 
 
@@ -91,11 +92,13 @@ def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop,
             incumbent.record_bound(plain_bound(task, *anchor_multipliers(task.pricer, task.cost)))
     assert incumbent.mass is not None
     assert incumbent.bound is not None
+    task.pricer.deadline = ends
     return SolveResult(
         mass=incumbent.mass,
         loss=incumbent.objective,
         dual=incumbent.bound.dual,
         lower_bound=incumbent.lower_bound,
+        tree=None if stopped is Stop.INTERRUPT else incumbent.tree_steps(task.pricer),
         stopped=stopped,
         parameters=incumbent.parameters,
         cut=np.zeros(task.pricer.distance.shape, np.bool_) if blocks.cut is None else blocks.cut,

@@ -1,9 +1,4 @@
-"""Solve the program of a query: a small linear program, with constraints added as they are violated.
-
-The program (programs/queries.py) has k weights and, for 40,000 places, a million constraints (4), of which few bind.
-It is first solved with a bound on the weights alone, then with the constraints that its solution violates most, until
-no constraint is violated. Multipliers of the row sums give a lower bound on the optimal program.
-"""
+"""Solve the program of a query: a small linear program, with constraints added as they are violated."""
 
 from __future__ import annotations
 
@@ -94,6 +89,9 @@ class _Columns:
         return weights
 
 
+# The program (programs/queries.py) has k weights and, for 40,000 places, a million constraints (4), of which few bind.
+# It is first solved with a bound on the weights alone, then with the constraints that its solution violates most, until
+# no constraint is violated. Multipliers of the row sums give a lower bound on the optimal program.
 def solve_query(program: QueryWeights, targets: Targets) -> SolveResult:
     """Solve, repair, certify; the lower bound on the optimal program only if n m is at most 20,000."""
     # Cost: k searches and a few linear programs of k variables, 20 s for 40,000 places with 20 labels. Memory: the

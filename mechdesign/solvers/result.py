@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+from numpy.typing import NDArray
 
 from mechdesign.base.arrays import AnyArray, MaskMatrix, Masses, Vector
 from mechdesign.base.formatting import percent
@@ -163,7 +164,6 @@ class Targets:
     method : str
         One of those of the program's `ProgramSpec`.
     on_progress : callable
-        Called with a `Progress`.
     bound : bool
         Whether to compute a lower bound with the table; None for the program's default.
     options : object
@@ -195,6 +195,8 @@ class SolveResult:
         Its expected loss, in loss units; nan if the solver does not compute it.
     dual, multipliers : (n,), (k,) arrays
         Multipliers of the row sums and of side rows, in loss units, which prove lower_bound; else empty and None.
+    tree : (m, n) uint16 array
+        parent - place modulo 2^16 in the tree of each report, which prove lower_bound from the multipliers; or None.
     row_variables : mapping
         Variables of the file, by name: the rows of claimed limits that the last multipliers belong to.
     lower_bound, lower_bound_of : float, str
@@ -224,6 +226,7 @@ class SolveResult:
     loss: float = math.nan
     dual: Vector = field(default_factory=lambda: np.zeros(0))
     multipliers: Vector | None = None
+    tree: NDArray[np.uint16] | None = None
     row_variables: Mapping[str, AnyArray] | None = None
     lower_bound: float = -math.inf
     lower_bound_of: str | None = None

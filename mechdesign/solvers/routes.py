@@ -70,7 +70,7 @@ class BoxRoute:
             else ()
         )
         rule = POSITIVE_PRIORS if problem.prior_array.all() else ZERO_PRIORS
-        pricer = WarmPricer(cone, problem.weighted_loss, group)
+        incumbent.warm = pricer = WarmPricer(cone, problem.weighted_loss, group)
         return generate(BoxGeneration(self.name, task, pricer, rule), incumbent, budget)
 
 

@@ -45,6 +45,7 @@ from mechdesign.solvers.compilation import compile_kernels
 from mechdesign.solvers.convex import solve_constrained
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.eikonal.weights import solve_weights
+from mechdesign.solvers.estimate import default_gap
 from mechdesign.solvers.matched import solve_matched_optimal
 from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.queries import solve_query
@@ -58,7 +59,7 @@ _LEAST_TIME = 1e-9  # seconds that a search gets
 def solve(
     program: Program | DesignProblem,
     *,
-    gap: float = 1e-3,
+    gap: float | None = None,
     time_limit: float = math.inf,
     method: str = "auto",
     on_progress: Callable[[Progress], None] | None = None,
@@ -75,7 +76,8 @@ def solve(
     program : Program or DesignProblem
         The program, or a problem for its optimal program.
     gap, time_limit : float
-        Target of (loss - lower_bound) / loss, not used for weights; seconds after compilation.
+        Target of (loss - lower_bound) / loss, not used for weights: by default 0.001, and 0.005 for a pool. Seconds
+        after compilation.
     method : str
         For `Optimal`: "auto" or a route of solvers/choose.py; for `EikonalWeights`: "auto", "table" or "factored".
     on_progress : callable
@@ -111,7 +113,7 @@ def solve(
     >>> round(mechanism.attrs["expected_loss"], 6), mechanism.attrs["stopped"]
     (0.308562, 'gap')
     """
-    check_targets(gap, time_limit)
+    check_targets(1.0 if gap is None else gap, time_limit)
     if isinstance(program, DesignProblem):
         program = Optimal(program)
     if not isinstance(program, Program):
@@ -121,6 +123,7 @@ def solve(
         raise InputError(
             f"must be {' or '.join(spec.methods)} for the {program.name} program", field="method", value=method
         )
+    gap = default_gap(program, method) if gap is None else gap
     # Before the clock starts: the time limit is that of the search.
     compile_kernels(program, verbose=verbose)
     title = f"{program.problem.name}, {program.name}"
@@ -156,6 +159,7 @@ def _mechanism(program: Program, spec: ProgramSpec, gap: float, result: SolveRes
         lower_bound=result.lower_bound if math.isfinite(result.lower_bound) else None,
         stopped=str(result.stopped) or None,
         multipliers=result.multipliers,
+        tree=result.tree,
         row_variables=result.row_variables,
         attributes={name: value for name, value in named.items() if value is not None} | dict(result.figures),
         positions=result.positions,

@@ -1,9 +1,4 @@
-r"""Symmetries of a grid: flips and exchanges of axes that leave a design unchanged.
-
-A mixture of rays may be averaged over the group: neither its objective nor its row sums get worse. A ray v then
-represents its orbit, with A = mean over g of (g v)(g v)^T. In a basis of functions that are even or odd under every
-flip, A falls into blocks: means of (t v)(t v)^T over one t for each coset of the flips.
-"""
+r"""Symmetries of a grid: flips and exchanges of axes that leave a design unchanged."""
 
 from __future__ import annotations
 
@@ -45,6 +40,9 @@ def _apply(values: AnyArray, *, order: tuple[int, ...], steps: tuple[int, ...]) 
     return exchanged[tuple(slice(None, None, step) for _ in groups for step in steps)]
 
 
+# A mixture of rays may be averaged over the group: neither its objective nor its row sums get worse. A ray v then
+# represents its orbit, with A = mean over g of (g v)(g v)^T. In a basis of functions that are even or odd under every
+# flip, A falls into blocks: means of (t v)(t v)^T over one t for each coset of the flips.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Symmetry:
     """A group of renumberings of n secrets."""

@@ -4,19 +4,12 @@ Let x (n, m) be positive, h_i > 0 steps of its entries, and
 
     f_i = (g(x + h_i e_i) - g(x)) / h_i,     b_i = (g(x) - g(x - h_i e_i)) / h_i.
 
-For every P with D = P - x, g(P) >= g(x) + sum_i (b_i max(D_i, 0) - f_i max(-D_i, 0)). Proof. Take t > 0 with
-sum_i t |D_i| / h_i <= 1. The point Q = x - t D is a convex combination of x and of the points x - sign(D_i) h_i e_i,
-with weights t |D_i| / h_i, so g(Q) is at most the combination of their values. And x is the combination of P and Q with
-weights t / (1 + t) and 1 / (1 + t), so g(x) <= (t g(P) + g(Q)) / (1 + t). Insert the first into the second and solve
-for g(P). No gradient enters, and g need not be smooth.
+For any numbers s_i and w_i >= max(s_i - b_i, f_i - s_i)
 
-With s_i any number and w_i >= max(s_i - b_i, f_i - s_i), and |D_i| <= P_i + x_i, since both are >= 0,
+    g(P) <= 0   implies   sum_i (s_i - w_i) P_i <= sum_i (s_i + w_i) x_i - g(x),                                  (1)
 
-    g(P) <= 0   implies   sum_i (s_i - w_i) P_i <= sum_i (s_i + w_i) x_i - g(x).                                  (1)
-
-Values of g as cvxpy computes them are taken to be right to e = 2^-44 times the largest number that enters them. Then
-(1) holds for every table P with g(P) <= 0. Files cannot hold a user's function: `verify` reports such a bound as
-unchecked.
+if values of g as cvxpy computes them are right to e = 2^-44 times the largest number that enters them. Proof: at
+`tangent_rows`. Files cannot hold a user's function: `verify` reports such a bound as unchecked.
 """
 
 from __future__ import annotations
@@ -75,6 +68,12 @@ def tangent_rows(
     budget: TimeBudget = UNLIMITED,
 ) -> SideRows:
     """Rows (1) of an inequality near a table (n, m), by 4 n m values of g; no row where g has no value."""
+    # Proof of (1). For every P with D = P - x, g(P) >= g(x) + sum_i (b_i max(D_i, 0) - f_i max(-D_i, 0)): take t > 0
+    # with sum_i t |D_i| / h_i <= 1. The point Q = x - t D is a convex combination of x and of the points x - sign(D_i)
+    # h_i e_i, with weights t |D_i| / h_i, so g(Q) is at most the combination of their values. And x is the combination
+    # of P and Q with weights t / (1 + t) and 1 / (1 + t), so g(x) <= (t g(P) + g(Q)) / (1 + t). Insert the first into
+    # the second and solve for g(P). No gradient enters, and g need not be smooth. (1) follows with |D_i| <= P_i + x_i,
+    # since both are >= 0.
     # At a kink of g the slopes on both sides differ, which makes (1) weak: x is moved off it at random.
     x = np.maximum(point, _STEPS.smallest_entry) * (1 + _STEPS.off_kink * rng.random(point.shape))
     value = value_of(inequality, table, x)

@@ -10,3 +10,4 @@ from .reports import read_reports as read_reports
 from .shares import estimate_shares as estimate_shares
 from .shares import load_estimate as load_estimate
 from .statistical_design import StatisticalDesign as StatisticalDesign
+from .weighted import weighted_shares as weighted_shares

@@ -54,11 +54,9 @@ def optimal_weights(
     start: Vector | None = None,
     precision: float = _PRECISION,
 ) -> MixtureOptimum:
-    """Solve (1) for rays (n, k) and norm (n, n); a weight is that of the whole orbit of its ray.
-
-    `group` leaves the norm unchanged; `start` (k,) > 0 are initial weights; `precision` is relative. The value excludes
-    the cost.
-    """
+    """Solve (1) for rays (n, k) and norm (n, n); a weight is that of the whole orbit of its ray."""
+    # `group` leaves the norm unchanged; `start` (k,) > 0 are initial weights; `precision` is relative. The value
+    # excludes the cost.
     k = rays.shape[1]
     folded = _Folded(rays, norm, no_symmetry(len(rays)) if group is None else group)
     costs = np.zeros(k) if cost is None else cost

@@ -102,6 +102,8 @@ def report_places(stored: MechanismFile) -> Domain:
     if stored.same_places:
         return stored.domain
     points = stored_points(stored.mechanism, "report")
+    if "reports" in stored.mechanism.attrs:
+        return stored.report_domain
     on_earth = stored.report_unit == stored.domain.unit and points.shape[1] == 2
     return Domain.points_at(points, unit=stored.report_unit, plane=stored.domain.plane if on_earth else None)
 

@@ -14,6 +14,7 @@ import xarray as xr
 from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.vocabulary import Words, words_of
+from mechdesign.surveys.goodness_of_fit import REFUSED
 
 Row = dict[str, Any]
 
@@ -90,6 +91,11 @@ class EstimateDocument:
                 p_values[which] = float(attrs[name])
         return p_values
 
+    @property
+    def is_misfit(self) -> bool:
+        """True if a test of fit refuses the reports: they cannot have come from the mechanism."""
+        return any(p < REFUSED for p in self.fits.values())
+
     @cached_property
     def areas(self) -> list[Row]:
         """One row per area, with the reason if it has no interval; empty without areas."""
@@ -111,7 +117,9 @@ class EstimateDocument:
         """One row per secret: coordinates (and degrees on Earth), probability, area."""
         estimate, domain = self.estimate, self.domain
         names = json.loads(estimate.attrs.get("areas", "[]"))
-        columns: dict[str, list[Any]] = dict(zip(AXES, domain.points.T.tolist(), strict=False))
+        columns: dict[str, list[Any]] = {} if domain.labels is None else {"label": list(domain.labels)}
+        if domain.has_distances:
+            columns |= dict(zip(AXES, domain.points.T.tolist(), strict=False))
         if domain.plane is not None:
             digits = domain.plane.decimals(domain.spacing)
             degrees = domain.plane.backward(domain.points)

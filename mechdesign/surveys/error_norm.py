@@ -6,13 +6,6 @@ r"""The error of an estimated distribution, as a quadratic form z^T W z, z (n,) 
 
 z sums to 0, so W is returned as C W C, C = I - 1 1^T / n, with rows of sum 0. Unit: squared units of the domain for
 transport (1 for nodes), 1 for the others.
-
-    (1)  z^T L^+ z = max over f of (sum_u f(u) z(u))^2
-                     subject to  sum over pairs of neighbours of (f(u) - f(v))^2 / l(u, v)^2 <= 1
-
-L is the graph Laplacian with weight 1 / l^2 on neighbours at distance l. Neighbours are the pairs of places that no
-third place is nearer to both of (the connected relative neighbourhood graph); for nodes, the edges of the metric with
-length 1. Source: Peyre, "Comparison between W2 distance and H^-1 norm", 2018, for the linearisation.
 """
 
 from __future__ import annotations
@@ -36,6 +29,11 @@ _TIE = 1e-9  # relative; a place nearer by less than this does not part two othe
 _FACES = {1: 4, 2: 4, 3: 6}  # by number of axes, the stencil of cells that share a face
 
 
+#     (1)  z^T L^+ z = max over f of (sum_u f(u) z(u))^2
+#                      subject to  sum over pairs of neighbours of (f(u) - f(v))^2 / l(u, v)^2 <= 1.
+# L is the graph Laplacian with weight 1 / l^2 on neighbours at distance l. Neighbours are the pairs of places that no
+# third place is nearer to both of (the connected relative neighbourhood graph). For nodes, they are the edges of the
+# metric with length 1. Source: Peyre, "Comparison between W2 distance and H^-1 norm", 2018, for the linearisation.
 def dual_sobolev_norm(domain: Domain, edges: Edges) -> Matrix:
     """L^+ (n, n), symmetric, rows of sum 0, in squared units of the domain; edges of the metric, for nodes."""
     n = domain.size

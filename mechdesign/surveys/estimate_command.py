@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,10 +14,12 @@ from mechdesign.cli.options import (
     ColumnsOption,
     ConfidenceOption,
     CrsOption,
+    ExitZeroOption,
     JsonOption,
     NameFieldOption,
     OverwriteOption,
     SimultaneousOption,
+    real,
 )
 from mechdesign.cli.remedies import as_options
 from mechdesign.errors import InputError
@@ -24,10 +27,16 @@ from mechdesign.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
+    from mechdesign.geo.partition import Partition
     from mechdesign.problem.columns import Columns
+    from mechdesign.problem.domain import Domain
     from mechdesign.surveys.reports import CountedReports
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; optional: count, mechanism."
+_WEIGHTS_HELP = "Column of survey weights: the inverse of the probability of asking a person, up to a factor."
+_BY_HELP = "Column of the domain of each person: one estimate a domain, and its difference from all other persons."
+_MISSING_HELP = "Lines without a report: leave them out and count them, or make them a class."
+_POPULATION_HELP = "Persons whose shares are estimated, if they are not many more than those who answer."
 _OUTPUT_HELP = "File to write: .csv, .json, .nc, .html or, on Earth, .geojson; repeatable."
 
 
@@ -44,15 +53,20 @@ def estimate(
     against: Annotated[
         Path | None, typer.Option("--against", help="Reports of another period to compare with, in the same form.")
     ] = None,
+    weights: Annotated[str | None, typer.Option("--weights", metavar="COLUMN", help=_WEIGHTS_HELP)] = None,
+    by: Annotated[str | None, typer.Option("--by", metavar="COLUMN", help=_BY_HELP)] = None,
+    missing: Annotated[str | None, typer.Option("--missing", metavar="leave-out|class", help=_MISSING_HELP)] = None,
+    population: Annotated[float | None, real("--population", help=_POPULATION_HELP)] = None,
     output: Annotated[list[Path] | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
+    exit_zero: ExitZeroOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Example: `mechdesign estimate reports.csv flat.nc --areas 2x2`.
 
-    Estimate the distribution of secrets and the shares of areas, with confidence intervals.
+    Estimate the distribution of secrets and the shares of areas, with confidence intervals. Exit code 1 if the reports
+    do not fit the mechanism.
     """
-    from mechdesign.geo.partition import read_areas
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
     from mechdesign.surveys.channel import shared_domain
@@ -64,6 +78,30 @@ def estimate(
     _refuse_swapped(reports, files)
     mechanisms = [load(path) for path in files]
     domain = shared_domain(mechanisms)
+    survey = _Survey(
+        weights=weights,
+        by=by,
+        missing=missing,
+        population=population,
+        confidence=confidence,
+        simultaneous=simultaneous,
+    )
+    if used := survey.used_options:
+        if areas is None or against is not None or len(mechanisms) > 1:
+            remedy = "give --areas, one mechanism, and no --against"
+            raise InputError("need areas and one mechanism", field="survey", value=used, remedy=remedy)
+        _estimate_survey(
+            reports,
+            mechanisms[0],
+            survey,
+            areas=_areas(areas, domain, name_field=name_field, inputs=InputOptions(columns, crs)),
+            columns=InputOptions(columns).columns_of(*ROLES, "cell", "area"),
+            output=output or [],
+            exit_zero=exit_zero,
+            overwrite=overwrite,
+            as_json=as_json,
+        )
+        return
     for path in output or []:
         _check_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
     if areas is None and (against, name_field, crs) != (None, None, None):
@@ -75,16 +113,7 @@ def estimate(
     named = inputs.columns_of(*ROLES, "cell", "area")
     files_of = {"columns": reports} | ({} if against is None else {"against_columns": against})
     periods = {key: _count(path, mechanisms, named) for key, path in files_of.items()}
-    partition = None
-    if areas is not None:
-        partition = read_areas(
-            areas,
-            domain,
-            name_field=name_field,
-            crs=crs,
-            columns=named,
-            on_note=lambda text: printing.note(as_options(text)),
-        )
+    partition = None if areas is None else _areas(areas, domain, name_field=name_field, inputs=inputs)
     estimated = estimate_shares(
         mechanisms,
         list(periods["columns"].counts.values()),
@@ -98,6 +127,95 @@ def estimate(
     document = EstimateDocument(estimate=estimated)
     read_columns = {key: {"read": period.read, "ignored": period.ignored} for key, period in periods.items()}
     printing.show(document.as_json() | read_columns, estimate_words(document), as_json=as_json)
+    if not exit_zero and document.is_misfit:
+        raise typer.Exit(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Survey:
+    """The options of a survey with weights, domains, missing answers, or a finite population."""
+
+    weights: str | None
+    by: str | None
+    missing: str | None
+    population: float | None
+    confidence: float
+    simultaneous: bool
+
+    @property
+    def used_options(self) -> str:
+        """The options that were given, empty without one."""
+        given = {name: getattr(self, name) for name in ("weights", "by", "missing", "population")}
+        return ", ".join(f"--{name}" for name, value in given.items() if value is not None)
+
+
+def _areas(areas: str, domain: Domain, *, name_field: str | None, inputs: InputOptions) -> Partition:
+    from mechdesign.geo.partition import read_areas
+    from mechdesign.output.text_tables import note
+    from mechdesign.surveys.reports import ROLES
+
+    return read_areas(
+        areas,
+        domain,
+        name_field=name_field,
+        crs=inputs.crs,
+        columns=inputs.columns_of(*ROLES, "cell", "area"),
+        on_note=lambda text: note(as_options(text)),
+    )
+
+
+# The parts of one command, passed on.
+def _estimate_survey(
+    reports: Path,
+    mechanism: xr.Dataset,
+    survey: _Survey,
+    *,
+    areas: Partition,
+    columns: Columns,
+    output: list[Path],
+    exit_zero: bool,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    from mechdesign.mechanism.mechanism_file import MechanismFile
+    from mechdesign.output.text_tables import note, show
+    from mechdesign.surveys import weighted_words as words
+    from mechdesign.surveys.answers import read_answers
+    from mechdesign.surveys.channel import report_places
+    from mechdesign.surveys.goodness_of_fit import REFUSED
+    from mechdesign.surveys.weighted import weighted_shares
+
+    for path in output:
+        words.check_weighted_target(path, overwrite=overwrite)
+    if survey.missing not in (None, "leave-out", "class"):
+        raise InputError("unknown choice", field="missing", value=survey.missing, remedy="use leave-out or class")
+    answers = read_answers(
+        reports,
+        report_places(MechanismFile.read(mechanism)),
+        columns=columns,
+        weights=survey.weights,
+        by=survey.by,
+        allow_missing=survey.missing is not None,
+    )
+    note(f"{reports.name}: read columns {', '.join(answers.read)}.")
+    shares = weighted_shares(
+        mechanism,
+        answers.reports,
+        areas,
+        weights=answers.weights,
+        by=answers.by,
+        missing="class" if survey.missing == "class" else "leave-out",
+        population=survey.population,
+        confidence=survey.confidence,
+        simultaneous=survey.simultaneous,
+    )
+    for path in output:
+        words.save_weighted(shares, path)
+    document = words.weighted_document(shares)
+    read_columns = {"columns": {"read": answers.read, "ignored": answers.ignored}}
+    show(document | read_columns, words.weighted_words(document), as_json=as_json)
+    if not exit_zero and document["fit_p"] < REFUSED:
+        raise typer.Exit(1)
 
 
 def _refuse_swapped(reports: Path, files: list[Path]) -> None:

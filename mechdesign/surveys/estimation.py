@@ -139,8 +139,7 @@ def expectation_maximization(
 
     Returns
     -------
-    DistributionEstimate
-        The distribution. Cost: O(n k) a step, k the distinct reports.
+    DistributionEstimate, in O(n k) time a step, k the distinct reports
 
     Examples
     --------
@@ -172,15 +171,12 @@ def empirical(counts: ArrayLike, mechanism: xr.Dataset | ArrayLike) -> Distribut
 
     Parameters
     ----------
-    counts : (m,) int array
-        The counts of reports.
-    mechanism : Dataset or (n, m) array
-        Its reports are the secrets.
+    counts, mechanism : (m,) int array, Dataset or (n, m) array
+        The counts of reports; the mechanism, whose reports are the secrets.
 
     Returns
     -------
     DistributionEstimate
-        The shares of reports.
 
     Examples
     --------

@@ -46,10 +46,8 @@ def ordered_mechanisms(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -
 
 
 def check_estimate(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset] = ()) -> None:
-    """Recompute the figures of an estimate from its counts; with all its mechanisms also likelihood, fit, intervals.
-
-    The iterations and the differences from another period are not checked: the file does not have their counts.
-    """
+    """Recompute the figures of an estimate from its counts; with all its mechanisms also likelihood, fit, intervals."""
+    # The iterations and the differences from another period are not checked: the file does not have their counts.
     attrs, described = estimate.attrs, json.loads(estimate.attrs["mechanisms"])
     count, distribution = estimate["count"].values, estimate["distribution"].values
     parts = np.split(count, np.cumsum([record["reports"] for record in described])[:-1])

@@ -1,8 +1,4 @@
-r"""Mechanisms of the literature on estimating distributions, for comparison with designs for statistics.
-
-Most are eps-locally private: eps in nats, by default the shortest edge of the metric. The subset exponential mechanism
-is d-private for the metric. Reports have no place: the loss of a report is that of its Bayes estimate.
-"""
+r"""Mechanisms of the literature on estimating distributions, for comparison with designs for statistics."""
 
 from __future__ import annotations
 
@@ -30,15 +26,14 @@ _SMALL = 1e-3  # nats; below this the closed form of the width loses digits, and
 SAME_DISTANCE = 1e-9  # relative; distances nearer than this are one
 
 
+# Most are eps-locally private: eps in nats, by default the shortest edge of the metric. The subset exponential
+# mechanism is d-private for the metric. Reports have no place: the loss of a report is that of its Bayes estimate.
 def subset_selection(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    r"""Subset selection: a random subset of k secrets, with odds e^eps for those that contain the true one.
-
-        P(S|u) = e^eps / C  where u is in S, 1 / C elsewhere,    C = C(n-1, k-1) e^eps + C(n-1, k)
-
-    k is the better of the two integers around n / (e^eps + 1), by the error at the uniform truth.
-    At most 5,000 subsets.
-    Source: Ye and Barg 2018, section III; Wang et al. 2016, arXiv 1607.08025.
-    """
+    """Subset selection: a random subset of k secrets, with odds e^eps for those that contain the true one."""
+    #     P(S|u) = e^eps / C  where u is in S, 1 / C elsewhere,    C = C(n-1, k-1) e^eps + C(n-1, k)
+    # k is the better of the two integers around n / (e^eps + 1), by the error at the uniform truth. At most 5,000
+    # subsets.
+    # Source: Ye and Barg 2018, section III; Wang et al. 2016, arXiv 1607.08025.
     level, n = shortest_edge(problem, epsilon), problem.domain.size
     size = subset_size(n, level)
     table = subset_selection_table(n, level, size)
@@ -46,51 +41,40 @@ def subset_selection(problem: DesignProblem, epsilon: float | None = None) -> xr
 
 
 def unary_encoding(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    r"""Optimised unary encoding: one bit for each secret, the true one 1 with probability 1/2, the others with q.
-
-        P(b|u) = 1/2 prod over c != u of q^{b_c} (1 - q)^{1 - b_c},    q = 1 / (e^eps + 1)
-
-    The variance of the frequency of a rare secret is 4 e^eps / (e^eps - 1)^2 / N. At most 12 secrets.
-    Source: Wang, Blocki, Li and Jha, USENIX Security 2017, section 4.2 (table 2).
-    """
+    """Optimised unary encoding: one bit for each secret, the true one 1 with probability 1/2, the others with q."""
+    #     P(b|u) = 1/2 prod over c != u of q^{b_c} (1 - q)^{1 - b_c},    q = 1 / (e^eps + 1)
+    # The variance of the frequency of a rare secret is 4 e^eps / (e^eps - 1)^2 / N. At most 12 secrets.
+    # Source: Wang, Blocki, Li and Jha, USENIX Security 2017, section 4.2 (table 2).
     level = shortest_edge(problem, epsilon)
     return _estimating(problem, unary_encoding_table(problem.domain.size, level), "unary_encoding", level)
 
 
 def hadamard_response(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    r"""Hadamard response: a report among K = 2^ceil(log2(n + 1)), with odds e^eps for the half of the secret.
-
-        P(y|u) = e^eps c  where H(u + 1, y) = 1, c elsewhere,    c = 2 / (K (1 + e^eps)),    H of Sylvester (K, K)
-
-    N times the mean squared error is at most 4 n (e^eps + 1)^2 / (e^eps - 1)^2.
-    Source: Acharya, Sun and Zhang, Hadamard response, AISTATS 2019, sections 3 and 4 (high privacy).
-    """
+    """Hadamard response: a report among K = 2^ceil(log2(n + 1)), with odds e^eps for the half of the secret."""
+    #     P(y|u) = e^eps c  where H(u + 1, y) = 1, c elsewhere,    c = 2 / (K (1 + e^eps)),    H of Sylvester (K, K)
+    # N times the mean squared error is at most 4 n (e^eps + 1)^2 / (e^eps - 1)^2.
+    # Source: Acharya, Sun and Zhang, Hadamard response, AISTATS 2019, sections 3 and 4 (high privacy).
     level = shortest_edge(problem, epsilon)
     return _estimating(problem, hadamard_response_table(problem.domain.size, level), "hadamard_response", level)
 
 
 def subset_exponential(problem: DesignProblem, *, subset: int = 1) -> xr.Dataset:
-    r"""The subset exponential mechanism: sets of k = `subset` secrets, odds by the distance to the nearest.
-
-        P(S|u) = e^{-d(u, S)} / C,  d(u, S) = min over c in S of d(u, c)
-        P(nothing|u) = 1 - T(u) / C,    T(u) = sum over S of e^{-d(u, S)}
-        C = max over u != v of (e^{d(u, v)} max(T(u), T(v)) - min(T(u), T(v))) / (e^{d(u, v)} - 1)
-
-    d-private for the metric: C is the smallest divisor at which that holds for the empty report. At most 5,000 sets.
-    Source: Wang et al., Local private ordinal data distribution estimation, INFOCOM 2017, and its public code.
-    """
+    """The subset exponential mechanism: sets of k = `subset` secrets, odds by the distance to the nearest."""
+    #     P(S|u) = e^{-d(u, S)} / C,  d(u, S) = min over c in S of d(u, c).
+    #     P(nothing|u) = 1 - T(u) / C,    T(u) = sum over S of e^{-d(u, S)}.
+    #     C = max over u != v of (e^{d(u, v)} max(T(u), T(v)) - min(T(u), T(v))) / (e^{d(u, v)} - 1).
+    # It is d-private for the metric: C is the smallest divisor at which that holds for the empty report. At most 5,000
+    # sets. Source: Wang et al., Local private ordinal data distribution estimation, INFOCOM 2017, and its public code.
     table = subset_exponential_table(problem.distances, subset)
     return _estimating(problem, table, "subset_exponential", problem.metric.smallest_level, subset=subset)
 
 
 def square_wave(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    r"""The square wave mechanism on a grid of one axis: a report within b cells of the truth has odds e^eps.
-
-        P(y|u) = e^eps / C  where |y - u| <= b, 1 / C elsewhere, y = -b, ..., n - 1 + b,    C = (2 b + 1) e^eps + n - 1
-
-    b = floor(n beta), beta = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps - 1 - eps)) maximises a bound of the mutual
-    information on the unit interval. Source: Li et al., SIGMOD 2020, section 5 (cells first, then noise).
-    """
+    """The square wave mechanism on a grid of one axis: a report within b cells of the truth has odds e^eps."""
+    #     P(y|u) = e^eps / C  where |y - u| <= b, 1 / C elsewhere,    C = (2 b + 1) e^eps + n - 1.
+    # Reports are y = -b, ..., n - 1 + b. Here b = floor(n beta), and beta = (eps e^eps - e^eps + 1) / (2 e^eps (e^eps -
+    # 1 - eps)) maximises a bound of the mutual information on the unit interval. Source: Li et al., SIGMOD 2020,
+    # section 5 (cells first, then noise).
     domain = problem.domain
     if domain.shape != (domain.size,):
         axes = f"{domain.kind} of {domain.dimension} axes"
@@ -101,14 +85,12 @@ def square_wave(problem: DesignProblem, epsilon: float | None = None) -> xr.Data
 
 
 def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Dataset:
-    r"""The disk area mechanism on square cells: a report with its centre within b cells of the truth has odds e^eps.
-
-        P(y|u) = e^eps / C  where |y - u| <= b cells, 1 / C elsewhere,    C = D e^eps + m - D
-
-    over the m cells within b of a cell of the domain, D of them in each disk (those whose centres it contains).
-    b = floor(L beta), L the cells along the longer side. beta maximises a bound of the mutual information on a square.
-    Source: Du et al., arXiv 2412.06541, and its authors' public code (beta and the rounding down).
-    """
+    """The disk area mechanism on square cells: a report with its centre within b cells of the truth has odds e^eps."""
+    #     P(y|u) = e^eps / C  where |y - u| <= b cells, 1 / C elsewhere,    C = D e^eps + m - D.
+    # The m cells lie within b of a cell of the domain, D of them in each disk (those whose centres it contains). Let L
+    # be the number of cells along the longer side. Then b = floor(L beta) maximises a bound of the mutual information
+    # on a square.
+    # Source: Du et al., arXiv 2412.06541, and its authors' public code (beta and the rounding down).
     shape, _ = lattice_problem(problem, "the disk area mechanism")
     if len(shape) != 2:
         raise UnsuitableError("disk_area needs a grid of two axes", field="domain", value=f"{len(shape)} axis")
@@ -120,10 +102,8 @@ def disk_area(problem: DesignProblem, epsilon: float | None = None) -> xr.Datase
 
 
 def with_bayes_losses(problem: DesignProblem, table: Matrix) -> tuple[DesignProblem, Indices]:
-    """The problem with the m reports of `table` (n, m), and the Bayes estimates z(y) (m,) that define their losses.
-
-    Reports with the same estimate lie in a row through its place, shorter than half the minimum distance of places.
-    """
+    """The problem with the m reports of `table` (n, m), and the Bayes estimates z(y) (m,) that define their losses."""
+    # Reports with the same estimate lie in a row through its place, shorter than half the minimum distance of places.
     # The places of a domain are distinct, so reports of one estimate are moved apart. Losses do not depend on it.
     loss, places = problem.loss_matrix, problem.reports
     estimates = np.argmin((problem.prior_array[:, None] * table).T @ loss, axis=1)

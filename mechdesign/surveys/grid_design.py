@@ -1,10 +1,4 @@
-r"""A statistical design on a grid of many cells: kernels of small clusters, chosen on a torus, weighted on the grid.
-
-1. The clusters are chosen on a torus a quarter wider than the grid (torus_mixture.py).  2. Each kernel at each position
-of the torus, restricted to the grid, is a ray.  3. The weights of the rays and their mirror images are exact for the
-prior and error of the program (a_optimal.py); rays that improve the mixture enter in rounds.  4. Light rays are
-dropped, and the table is repaired and certified. No bound is proved.
-"""
+r"""A statistical design on a grid of many cells: kernels of small clusters, chosen on a torus, weighted on the grid."""
 
 from __future__ import annotations
 
@@ -42,6 +36,10 @@ _TABLES = 7  # of the design that the repair and the certificate hold at once
 _SAME = 1e-6  # of a random sum of logarithms: rays nearer than this are one
 
 
+# 1. The clusters are chosen on a torus a quarter wider than the grid (torus_mixture.py).  2. Each kernel at each
+# position of the torus, restricted to the grid, is a ray.  3. The weights of the rays and their mirror images are exact
+# for the prior and error of the program (a_optimal.py); rays that improve the mixture enter in rounds.  4. Light rays
+# are dropped, and the table is repaired and certified. No bound is proved.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RayTable:
     """table (n, m), private up to rounding; gain, the largest relative gain of a ray in the last round."""

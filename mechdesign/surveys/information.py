@@ -7,8 +7,7 @@ N people with secrets drawn from pi (n,) send one report each through P (n, m); 
     (3)  criterion = tr(L^+ Cov) = tr(L^+ I^-1) - pi^T L^+ pi
 
 The trace with L^+ is the expected squared norm of surveys/error_norm.py. Where pi has zeros this is the error of the
-estimate that may be negative there. With rank < n different distributions give the same reports, and the criterion is
-infinite.
+estimate that may be negative there. With rank < n distributions give the same reports: the criterion is infinite.
 Source: Alvim et al. 2018; van der Vaart, Asymptotic Statistics, section 5.5.
 """
 
@@ -57,8 +56,7 @@ def channel_rank(mechanism: xr.Dataset | ArrayLike) -> int:
 
     Returns
     -------
-    int
-        The rank. Cost: O(n^2 m + n^3).
+    int, in O(n^2 m + n^3) time
 
     Examples
     --------
@@ -99,8 +97,7 @@ def asymptotic_mse(
 
     Returns
     -------
-    float
-        In squared units of the domain (for nodes: of edges); infinite where the channel is singular.
+    float, in squared units of the domain (for nodes: of edges), infinite where the channel is singular
 
     Examples
     --------

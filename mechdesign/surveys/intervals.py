@@ -3,13 +3,8 @@ r"""Intervals for shares of areas from counted reports, or the reason why an are
     (1)  share -+ (z s / sqrt(N) + bias),    s^2 = sum_y f(y) (a(y) - mean)^2,     clipped to [0, 1]
 
 share is the estimate, the mean of a(y), clipped to [0, 1]. The weights a (M, K) are fixed before the reports
-(surveys/linear_estimator.py), so the estimate is a mean of N independent numbers of known expectation. If few reports
-have large weights the mean is not yet normal. Its effective number of reports is
-
-    (2)  N / kurtosis = N (E b^2)^2 / E b^4,    b = a - mean,
-
-measured with z^2 reports of the law fixed beforehand added to the N. An interval needs `EFFECTIVE` (z / 1.96)^2
-effective reports: then the coverage of 95 % intervals was above 92.5 % in simulations (docs/results/surveys.md).
+(surveys/linear_estimator.py), so the estimate is a mean of N independent numbers of known expectation. An interval
+needs enough effective reports (`fewest_effective`).
 """
 
 from __future__ import annotations
@@ -58,6 +53,10 @@ def quantile(confidence: float, *, intervals: int = 1) -> float:
     return -float(ndtri((1 - confidence) / 2 / intervals))
 
 
+# If few reports have large weights the mean is not yet normal. Its effective number of reports is
+#     (2)  N / kurtosis = N (E b^2)^2 / E b^4,    b = a - mean.
+# It is measured with z^2 reports of the law fixed beforehand added to the N. With `EFFECTIVE` (z / 1.96)^2 of them the
+# coverage of 95 % intervals was above 92.5 % in simulations (docs/results/surveys.md).
 def fewest_effective(z: float) -> float:
     """The number of effective reports that an interval needs."""
     return EFFECTIVE * (z / 1.959963984540054) ** 2
@@ -84,7 +83,7 @@ def linear_intervals(channel: Channel, counts: Vector, weights: Weights, z: floa
     reports = int(counts.sum())
     measured = means(channel, weights.values, weights.law, counts / reports, reports, z)
     half = z * measured.standard_error + weights.bias
-    reasons = _reasons(measured.effective, weights.identifiable, weights.bias, z)
+    reasons = interval_reasons(measured.effective, weights.identifiable, weights.bias, z)
     if strict and weights.identifiable.any() and all(reasons):
         largest = measured.effective[weights.identifiable].max()
         value = f"{reports} reports, of which at most {largest:.3g} are effective"
@@ -107,7 +106,7 @@ def linear_intervals(channel: Channel, counts: Vector, weights: Weights, z: floa
     )
 
 
-def _reasons(effective: Vector, identifiable: Mask, bias: Vector, z: float) -> list[str | None]:
+def interval_reasons(effective: Vector, identifiable: Mask, bias: Vector, z: float) -> list[str | None]:
     """Per area the reason why it has no interval, or None."""
     needed = fewest_effective(z)
     reasons: list[str | None] = []

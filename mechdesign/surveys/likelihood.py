@@ -35,10 +35,10 @@ ROW_SUM_TOLERANCE = 1e-6  # larger deviations from 1 are not rounding errors; as
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CertifiedPoint:
-    """A distribution p (n,) with its certificate: L(p) and the gap ln max g >= L* - L(p), in nats per report.
+    """A distribution p (n,) with its certificate: L(p) and the gap ln max g >= L* - L(p), in nats per report."""
 
-    reported is sum_u p_u P(y|u) / max_v P(y|v) (k,) of the reports that were made; ratio is g (n,), sum_u p_u g_u = 1.
-    """
+    # reported is sum_u p_u P(y|u) / max_v P(y|v) (k,) of the reports that were made; ratio is g (n,), sum_u p_u g_u =
+    # 1.
 
     distribution: Vector
     reported: Vector

@@ -1,7 +1,4 @@
-"""The page of an estimate, without scripts: two sentences, maps of cells and areas, a bar for every area.
-
-Its figures are recomputed from the counts, and from the mechanisms if given, before the page is written.
-"""
+"""The page of an estimate, without scripts: two sentences, maps of cells and areas, a bar for every area."""
 
 from __future__ import annotations
 
@@ -39,6 +36,7 @@ _FIGURES = (
 STOPS = ((0, 32, 77), (55, 71, 107), (113, 108, 113), (169, 151, 117), (255, 234, 70))
 
 
+# Its figures are recomputed from the counts, and from the mechanisms if given, before the page is written.
 def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> dict[str, Any]:
     """Texts, maps and bars of the page. mechanisms: all that made the reports, or an empty sequence."""
     ordered = ordered_mechanisms(estimate, mechanisms) if mechanisms else []
@@ -188,7 +186,6 @@ def _map(domain: Domain, values: Vector, words: str) -> dict[str, Any]:
 
 
 def _shade(value: float, least: float, most: float) -> str:
-    """A colour from dark to bright; grey for a missing value."""
     if not math.isfinite(value):
         return "#8888"
     position = (len(STOPS) - 1) * ((value - least) / (most - least) if most > least else 0.5)
@@ -238,9 +235,10 @@ def _range(row: dict[str, Any], low: str, high: str) -> str:
 def _likeliest(estimate: xr.Dataset) -> dict[str, Any]:
     p = estimate["distribution"].values
     order = np.argsort(-p, kind="stable")[:MOST_LISTED].tolist()
-    rows = [[str(u), f"{p[u]:.3g}"] for u in order]
+    domain = stored_domain(estimate)
+    rows = [[visible(domain.name_of(u)), f"{p[u]:.3g}"] for u in order]
     return {
-        "head": [words_of(stored_domain(estimate)).report_noun, "probability"],
+        "head": [words_of(domain).report_noun, "probability"],
         "rows": rows,
         "rest": len(p) - len(order),
     }

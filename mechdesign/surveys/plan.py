@@ -193,8 +193,7 @@ def epsilon_for(
 
     Returns
     -------
-    float or None
-        Nats per unit (randomized response: nats), rounded up; None if no epsilon of the family is enough.
+    float, nats per unit (randomized response: nats), rounded up, or None if no epsilon is enough
 
     Examples
     --------

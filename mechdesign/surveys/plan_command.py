@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -101,6 +101,8 @@ def plan(
         columns=inputs.columns_of("cell", "area"),
         on_note=lambda text: printing.note(as_options(text)),
     )
+    if problem is not None and problem.domain.kind == "nodes":
+        collection = _with_class_designs(collection, problem, partition, levels)
     wanted: dict[str, Any] = {"people": respondents, "confidence": confidence, "simultaneous": simultaneous}
     wanted["error"] = error
     planned = make_plan(
@@ -112,7 +114,7 @@ def plan(
         described=collection.described,
         **wanted,
     )
-    needed = {} if problem is None else {FAMILY: _epsilon_needed(origin, problem, partition, wanted)}
+    needed = {} if problem is None else _epsilons_needed(origin, problem, partition, wanted)
     if output is not None:
         save_shares(planned, output, overwrite=overwrite)
     document = PlanDocument(planned=planned).as_json() | {"epsilon_for_error": needed}
@@ -209,7 +211,11 @@ def _collection(
     if domain is not None and (domain.describe() != secrets.describe() or (domain.points != secrets.points).any()):
         raise InputError("does not have the secrets of the problem", field="with", value=files[0])
     epsilons: Sequence[float | None] = _parse_epsilons(levels)
-    if origin.is_area:
+    designed: dict[str, Any] = {}
+    descriptions: dict[str, Any] = {}
+    if secrets.kind == "nodes":
+        pass  # made once the areas are known
+    elif origin.is_area:
         designed, descriptions = _make_tables(
             problem, epsilons or _epsilons_of_odds(within), "epsilon", share=1 / _ground_factor(secrets)
         )
@@ -224,14 +230,40 @@ def _collection(
     )
 
 
-def _epsilon_needed(
+def _with_class_designs(
+    collection: _Collection, problem: DesignProblem, partition: Partition, levels: str | None
+) -> _Collection:
+    """The collection with the designs of a survey over classes before the files of --with."""
+    from mechdesign.output import text_tables as printing
+    from mechdesign.surveys.class_designs import class_tables, usual_level
+
+    epsilons = _parse_epsilons(levels) or [usual_level(problem)]
+    printing.note_compiling()
+    with printing.progress(problem.name) as on_step:
+        tables, described = class_tables(problem, epsilons, partition, on_note=printing.note, on_step=on_step)
+    return replace(
+        collection,
+        tables=tables | collection.tables,
+        described=described | collection.described,
+        epsilons=epsilons,
+    )
+
+
+def _epsilons_needed(
     origin: _Source, problem: DesignProblem, partition: Partition, wanted: dict[str, Any]
-) -> float | None:
-    """The smallest epsilon of the family for the wanted error, on the ground for an area; None if none suffices."""
+) -> dict[str, float | None]:
+    """The smallest epsilon of a family for the wanted error, on the ground for an area; None if none suffices."""
+    from mechdesign.problem.metrics import Discrete
     from mechdesign.surveys.plan import epsilon_for
 
+    if problem.domain.kind == "nodes":
+        if not isinstance(problem.metric, Discrete) or problem.reports is not problem.domain:
+            return {}
+        return {"randomized_response": epsilon_for(problem, "randomized_response", partition, **wanted)}
     smallest = epsilon_for(problem, FAMILY, partition, **wanted)
-    return smallest if smallest is None or not origin.is_area else smallest * _ground_factor(problem.domain)
+    if smallest is None or not origin.is_area:
+        return {FAMILY: smallest}
+    return {FAMILY: smallest * _ground_factor(problem.domain)}
 
 
 def _next_command(origin: _Source, collection: _Collection, crs: str | None, needed: float | None) -> str:
@@ -280,7 +312,6 @@ def _with_radius(document: dict[str, Any], within: float | None) -> dict[str, An
 
 
 def _load_files(files: list[Path]) -> tuple[Domain | None, Any, dict[str, Any], dict[str, Any]]:
-    """The secrets and the prior of mechanism files, and by name their tables and descriptions."""
     from mechdesign.mechanism.mechanism_file import MechanismFile
     from mechdesign.mechanism.storage import load
     from mechdesign.problem.metrics import Euclidean
@@ -325,7 +356,6 @@ def _epsilons_of_odds(within: float | None) -> list[float]:
 def _make_tables(
     problem: DesignProblem, epsilons: Sequence[float | None], prefix: str, *, share: float = 1.0
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tables of the family at `share` times the epsilons, and their descriptions, by name."""
     from mechdesign.programs.matched import family_of
 
     family, tables, described = family_of(FAMILY), {}, {}

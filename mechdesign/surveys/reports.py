@@ -2,7 +2,7 @@
 
 | columns (any case) | meaning |
 |---|---|
-| report, or cell | the number of the report, from 0 |
+| report, or cell | the number of the report, from 0, or the label of a class |
 | longitude and latitude (lon, lng; lat; also report_longitude, ...) | degrees: the report there, for files on Earth |
 | x, y, z as many as there are axes (also report_x, ...) | the report there, in the unit of the file |
 | count, with any of these | how often it was made; default 1 |
@@ -26,7 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.arrays import Indices, Points, Vector
+from mechdesign.base.arrays import AnyArray, Indices, Points, Vector
+from mechdesign.base.labels import join_labels
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.columns import (
     INDEX,
@@ -39,6 +40,7 @@ from mechdesign.problem.columns import (
     matching_columns,
     named_column,
     number_column,
+    number_of,
     plain_name,
     refuse_line,
 )
@@ -48,14 +50,14 @@ from mechdesign.problem.text import read_frame
 
 ROLES = ("report", "longitude", "latitude", *AXES, "count", "mechanism")
 _FEWEST = 8  # digits of a checksum: two of a hundred files share them with a probability of 1e-6
-_MOST = 2.0**53  # reports: sums of counts in double precision are exact up to here
-_NUMBER = ("report", "cell")
-_DEGREES = (
+MOST = 2.0**53  # reports: sums of counts in double precision are exact up to here
+NUMBER = ("report", "cell")
+DEGREES = (
     (*LONGITUDE, "reportlongitude", "reportlon", "reportlng"),
     (*LATITUDE, "reportlatitude", "reportlat"),
 )
 _PLANE = tuple((axis, f"report{axis}") for axis in AXES)
-_COUNT = ("count", "counts")
+COUNT = ("count", "counts")
 _NAMED = re.compile(r"#\s*mechanism:\s*\"?([0-9a-fA-F]+)\"?\s*")
 _TRUE = re.compile(  # columns of true positions, which must not be read as reports
     r"(true|secret|home|actual|real|orig|origin|original|exact)"
@@ -124,32 +126,31 @@ def read_reports(
 def count_reports(path: str | Path, places: Mapping[str, Domain], *, columns: Columns = None) -> CountedReports:
     """The counts of `read_reports` and the columns that they come from."""
     source = Path(path)
+    are_classes = any(domain.labels is not None for domain in places.values())
+    texts = ("mechanism", *(NUMBER if are_classes else ()))
     frame = read_frame(
-        source, "reports", texts=("mechanism",), columns=columns, roles=ROLES, whole=_COUNT, encoding_errors="replace"
+        source, "reports", texts=texts, columns=columns, roles=ROLES, whole=COUNT, encoding_errors="replace"
     )
     named = [match[1] for line in frame.attrs["comments"] if (match := _NAMED.fullmatch(line.strip()))]
-    form = _form(frame, next(iter(places.values())))
+    form = report_form(frame, next(iter(places.values())))
     positions = [named_column(frame, names, "reports") for names in form]
-    count, maker_column = _column(frame, _COUNT), _column(frame, ("mechanism",))
+    count, maker_column = _column(frame, COUNT), _column(frame, ("mechanism",))
     read = [*positions, *(name for name in (count, maker_column) if name is not None)]
-    ignored = _ignored_columns(frame, read, count)
-    if form == _DEGREES:
-        fields = list(degree_columns(frame, form, "reports").T)
-    else:
-        fields = [number_column(frame, names, "reports") for names in form]
+    ignored = ignored_columns(frame, read, count)
+    fields = report_fields(frame, form, positions, are_classes=are_classes)
     times = np.ones(len(frame))
     if count is not None:
-        times = number_column(frame, _COUNT, "reports", whole=True)
-        invalid = ~((times >= 0) & (times == np.floor(times)) & (times <= _MOST))
+        times = number_column(frame, COUNT, "reports", whole=True)
+        invalid = ~((times >= 0) & (times == np.floor(times)) & (times <= MOST))
         refuse_line(invalid, frame, [count], "reports", "counts must be non-negative integers")
-    if not 0 < times.sum() <= _MOST:
+    if not 0 < times.sum() <= MOST:
         raise InputError("must hold from 1 to 2^53 reports", field="reports", value=f"{times.sum():.6g} in {source}")
     maker = _mechanism_index(frame, places, named, maker_column)
     counts = {}
     # Each mechanism numbers its own reports: a position is located among those of its mechanism.
     for k, (name, domain) in enumerate(places.items()):
         lines = np.flatnonzero(maker == k)
-        numbers = _places([values[lines] for values in fields], frame.iloc[lines], positions, form, domain)
+        numbers = report_numbers([values[lines] for values in fields], frame.iloc[lines], positions, form, domain)
         counts[name] = np.bincount(numbers, times[lines], minlength=domain.size).astype(np.int64)
     return CountedReports(counts=counts, read=read, ignored=ignored)
 
@@ -159,9 +160,9 @@ def _column(frame: Any, names: Names) -> str | None:
     return named_column(frame, names, "reports") if matching_columns(frame, names) else None
 
 
-def _form(frame: Any, places: Domain) -> tuple[Names, ...]:
+def report_form(frame: Any, places: Domain) -> tuple[Names, ...]:
     """The names of the columns of reports. Refuses a file without them, or with two forms."""
-    forms: list[tuple[Names, ...]] = [(_NUMBER,), _DEGREES, _PLANE[: max(places.dimension, 2)]]
+    forms: list[tuple[Names, ...]] = [(NUMBER,), DEGREES, _PLANE[: max(places.dimension, 2)]]
     roles = frame.attrs["columns"]
     named = [form for form in forms if any(names[0].rstrip("*") in roles for names in form)]
     present = [form for form in named or forms if any(matching_columns(frame, names) for names in form)]
@@ -185,7 +186,7 @@ def _form(frame: Any, places: Domain) -> tuple[Names, ...]:
     raise FileFormatError(message, field="reports", value=", ".join(frame.columns))
 
 
-def _ignored_columns(frame: Any, read: list[str], count: str | None) -> list[str]:
+def ignored_columns(frame: Any, read: list[str], count: str | None) -> list[str]:
     """The ignored columns. Refuses a numeric one, which may be the count."""
     import pandas as pd
 
@@ -239,14 +240,41 @@ def _number(word: str, places: Mapping[str, Domain]) -> int:
     return matches[0]
 
 
-def _places(fields: list[Vector], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain) -> Indices:
-    if form == (_NUMBER,):
+def _classes(words: AnyArray, frame: Any, columns: list[str], domain: Domain) -> Indices:
+    """The numbers of reports (k,) by their labels or numbers."""
+    labels = domain.labels or ()
+    known = {label: k for k, label in enumerate(labels)}
+    # No label is the number of another class (problem/classes.py).
+    known |= {str(k): k for k in range(domain.size)}
+    numbers = np.array([known.get(word, -1) for word in words.tolist()], np.int64)
+    refuse_line(numbers < 0, frame, columns, "reports", f"no such class: use {join_labels(labels)}")
+    return numbers
+
+
+def report_fields(frame: Any, form: tuple[Names, ...], positions: list[str], *, are_classes: bool) -> list[Any]:
+    """The columns (k,) of a form as numbers, or as words where reports are classes with labels."""
+    if form == (NUMBER,) and are_classes:
+        return [frame[positions[0]].fillna("").astype(str).str.strip().to_numpy(object)]
+    if form == DEGREES:
+        return list(degree_columns(frame, form, "reports").T)
+    return [number_column(frame, names, "reports") for names in form]
+
+
+def report_numbers(
+    fields: list[Any], frame: Any, columns: list[str], form: tuple[Names, ...], domain: Domain
+) -> Indices:
+    """The numbers (k,) of reports in columns of one form. Refuses a line whose report lies in no place."""
+    if form == (NUMBER,):
         (values,) = fields
+        if values.dtype == object:
+            if domain.labels is not None:
+                return _classes(values, frame, columns, domain)
+            values = np.array([number_of(word, ".") for word in values.tolist()])
         invalid = ~((values >= 0) & (values < domain.size) & (values == np.floor(values)))
         refuse_line(invalid, frame, columns, "reports", f"no such report: use 0 to {domain.size - 1}")
         return values.astype(np.int64)
     key, points = _distinct(fields)
-    if form == _DEGREES:
+    if form == DEGREES:
         if domain.plane is None:
             raise InputError(
                 "are in degrees, but the mechanism has no position on Earth",

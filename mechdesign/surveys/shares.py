@@ -1,8 +1,4 @@
-"""Shares of areas from the reports of a collection: estimates, intervals, differences, whether the reports fit.
-
-The distribution is estimated by maximum likelihood (estimation.py), shares by the linear estimator (intervals.py).
-An area without an interval has the reason instead. One sealed Dataset, `ESTIMATE`, contains everything.
-"""
+"""Shares of areas from the reports of a collection: estimates, intervals, differences, whether the reports fit."""
 
 from __future__ import annotations
 
@@ -63,6 +59,8 @@ ESTIMATE = Schema(
 )
 
 
+# The distribution is estimated by maximum likelihood (estimation.py), shares by the linear estimator (intervals.py). An
+# area without an interval has the reason instead. One sealed Dataset, `ESTIMATE`, contains everything.
 def estimate_shares(
     mechanisms: Sequence[xr.Dataset],
     counts: Sequence[ArrayLike],
@@ -154,7 +152,6 @@ def load_estimate(path: Any) -> xr.Dataset:
     Returns
     -------
     xarray.Dataset
-        The estimate.
 
     Examples
     --------

@@ -1,16 +1,4 @@
-r"""Solve the statistical design: alternate exact weights of the rays and a search for rays that improve the mixture.
-
-1. A relaxation bounds every mechanism with the claim (surveys/criterion_bound.py).  2. The weights of the rays are
-found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone; rays of a reduced cost above 0 enter with
-their mirror images, rays without weight leave, and 2. is repeated. A search without success is repeated with four times
-its starts.  4. At the bound, after a failed last search or at the time limit, the table is repaired and certified.
-
-The search maximises the reduced cost, a convex function, over the polytope of rays v with pi^T v = 1:
-
-    (1)  v^T G v - lambda^T v - cost(v)
-
-It ends at a vertex that no tangent improves: a lower bound of the maximum, not a proof of optimality.
-"""
+r"""Solve the statistical design: alternate exact weights of the rays and a search for rays that improve the mixture."""
 
 from __future__ import annotations
 
@@ -52,12 +40,15 @@ _SAME = 1e-7  # relative difference under which two rays are one
 _BLAS = ThreadpoolController()  # matrices of a few hundred rows: threads cost more than they bring
 
 
+# 1. A relaxation bounds every mechanism with the claim (surveys/criterion_bound.py).  2. The weights of the rays are
+# found exactly (surveys/a_optimal.py).  3. Their multipliers price the cone; rays of a reduced cost above 0 enter with
+# their mirror images, rays without weight leave, and 2. is repeated. A search without success is repeated with four
+# times its starts.  4. At the bound, after a failed last search or at the time limit, the table is repaired and
+# certified.
 def solve_statistical(program: StatisticalDesign, targets: Targets) -> SolveResult:
-    """Design and certify; up to 64 secrets with a bound, beyond that by kernels of small clusters without a bound.
-
-    The gap is also the relative gain that makes a search successful. A quarter of the time limit is for the bound.
-    The reported loss is the objective before repair.
-    """
+    """Design and certify; up to 64 secrets with a bound, beyond that by kernels of small clusters without a bound."""
+    # The gap is also the relative gain that makes a search successful. A quarter of the time limit is for the bound.
+    # The reported loss is the objective before repair.
     with _BLAS.limit(limits=1):
         design = (design_on_grid if program.problem.domain.size > LARGEST else _search)(program, targets)
     by_estimates, estimates = with_bayes_losses(program.problem, design.table)
@@ -127,6 +118,11 @@ def _search(program: StatisticalDesign, targets: Targets) -> RayTable:
     return RayTable(table=table, stopped=stopped, rounds=number, gain=gain, bound=bound)
 
 
+# The search maximises the reduced cost, a convex function, over the polytope of rays v with pi^T v = 1:
+#
+#     (1)  v^T G v - lambda^T v - cost(v)
+#
+# It ends at a vertex that no tangent improves: a lower bound of the maximum, not a proof of optimality.
 class RaySearch:
     """The search over the cone of one problem; repeatable for one sequence of random numbers."""
 
@@ -140,10 +136,8 @@ class RaySearch:
         )
 
     def find(self, mixture: MixtureOptimum, pool: Matrix, rays: Matrix, starts: int) -> tuple[Matrix, float]:
-        """Rays (n, k) that improve the mixture, the best first, and the largest reduced cost.
-
-        A quarter of the starts are the best of the `pool` (n, j), half are changes of `rays` (n, i), the rest random.
-        """
+        """Rays (n, k) that improve the mixture, the best first, and the largest reduced cost."""
+        # A quarter of the starts are the best of the `pool` (n, j), half are changes of `rays` (n, i), the rest random.
         best = np.argsort(-self.reduced_costs(mixture, pool), kind="stable")[: starts // 4]
         ends = [self._ascend(mixture, v) for v in pool[:, best].T]
         for _ in range(starts // 2):

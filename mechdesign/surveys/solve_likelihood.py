@@ -7,11 +7,8 @@ Newton steps, primal-dual, with g_u = sum_y w_y P(y|u) / q_y:
     (1)  minimise  sum_u p_u - sum_y w_y ln q_y,  q = P^T p,  over  p >= 0:     1 - g - z = 0,  p z = mu,  p, z >= 0
     (2)  (H + z/p) dp = r,   H = B B^T,   B(u, y) = P(y|u) sqrt(w_y) / q_y
 
-Expectation maximization never lowers the log-likelihood (Alvim et al. 2018, section II). It is accelerated by squared
-extrapolation (SQUAREM, Varadhan and Roland 2008) over two updates p -> p' -> p'', r = p' - p, v = p'' - 2 p' + p:
-
-    (3)  p_u -> p_u g_u
-    (4)  p - 2 a r + a^2 v,   a = -|r| / |v|,  at most -1, then one plain update
+Expectation maximization, p_u -> p_u g_u, never lowers the log-likelihood (Alvim et al. 2018, section II). It is
+accelerated by squared extrapolation (SQUAREM, Varadhan and Roland 2008).
 """
 
 from __future__ import annotations
@@ -162,6 +159,8 @@ def updates(program: Likelihood, start: Vector, *, accelerate: bool = False) -> 
 
 
 def _extrapolate(program: Likelihood, now: CertifiedPoint, after: CertifiedPoint) -> CertifiedPoint:
+    # Over two updates p -> p' -> p'', with r = p' - p and v = p'' - 2 p' + p, the next point is
+    #     p - 2 a r + a^2 v,   a = -|r| / |v|,  at most -1, then one plain update.                                   (4)
     # (4): `twice` is p''.
     twice = after.distribution * after.ratio
     first = after.distribution - now.distribution

@@ -7,15 +7,8 @@ r"""The mechanism designed for statistics: the least error of the distribution o
          where       I = sum_y P_y P_y^T / (P^T pi)_y
 
 pi is the problem's prior. information.py derives the criterion, error_norm.py the errors W (default L^+). c >= 0 is a
-price on the expected loss, each report read as its best place z. (1) is not convex in P. With P_y = theta_y v_y, v_y in
-the cone {v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y = 1, q_y = theta_y and
-
-    (2)  minimise    tr(W I(theta)^-1) - pi^T W pi + cost^T theta,    I(theta) = sum_y theta_y v_y v_y^T
-         over        theta >= 0, one weight per ray
-         subject to  sum_y theta_y v_y = 1                      at every secret
-
-is an A-optimal experiment, convex in theta. It is exact once the rays include the extreme ones that are needed, at most
-n (n + 1) / 2 + n. cost_y = c min_z sum_u pi(u) v_y(u) l(u, z).
+price on the expected loss, each report read as its best place z. The program over
+rays is (2), at `StatisticalDesign.statement`.
 Source: Alvim et al. 2018; Kairouz, Oh and Viswanath 2016 for extreme rays; Pukelsheim, Optimal Design of Experiments.
 Known: the identity attains the minimum over all mechanisms, tr(W diag(pi)) - pi^T W pi.
 """
@@ -139,6 +132,15 @@ class StatisticalDesign(Program):
     def statement(self) -> cp.Problem:
         import cvxpy as cp
 
+        # (1) is not convex in P. With P_y = theta_y v_y, v_y in the cone {v >= 0, v(u) <= e^{d_e} v(v)} and pi^T v_y =
+        # 1, q_y = theta_y and
+        #
+        #     (2)  minimise    tr(W I(theta)^-1) - pi^T W pi + cost^T theta,    I(theta) = sum_y theta_y v_y v_y^T
+        #          over        theta >= 0, one weight per ray
+        #          subject to  sum_y theta_y v_y = 1                      at every secret
+        #
+        # is an A-optimal experiment, convex in theta. It is exact once the rays include the extreme ones that are
+        # needed, at most n (n + 1) / 2 + n. cost_y = c min_z sum_u pi(u) v_y(u) l(u, z).
         # (2), over `rays`.
         theta = cp.Variable(self.rays.shape[1], name="theta")
         information = self.rays @ cp.diag(theta) @ self.rays.T

@@ -101,7 +101,6 @@ def _design_table(document: Mapping[str, Any], unit: str, wanted: str) -> TextTa
 
 
 def _area_table(areas: Mapping[str, list[Row]], designs: list[str]) -> TextTable:
-    """One row per area: its planned share, its error without privacy, and that of every design."""
     rows = []
     for area, by_design in list(areas.items())[:_MOST]:
         planned = [f"{100 * by_design[0]['share']:.2f}", _error(by_design[0], "error_without")]
@@ -110,7 +109,6 @@ def _area_table(areas: Mapping[str, list[Row]], designs: list[str]) -> TextTable
 
 
 def _uninformative_notes(rows: list[Row]) -> Iterator[str]:
-    """Explain the intervals from 0 to 100 %, and how to shorten them."""
     # Two causes with two remedies: a share that is not identifiable, and one with an interval as long as [0, 1].
     lost = sorted({row["area"] for row in rows if row["standard_error"] is None})
     if lost:
@@ -146,8 +144,9 @@ def estimate_words(document: EstimateDocument) -> Iterator[Block]:
         many = _SECRETS[nouns.truth]
         yield from _most_likely(document.cells, nouns.report_noun)
         yield method
+        classes = document.domain.labels is not None
         spatial = "--areas 2x2, or --areas districts.geojson for your own polygons,"
-        files = spatial if nouns.truth == "position" else "--areas FILE.csv"
+        files = spatial if nouns.truth == "position" else "--areas classes" if classes else "--areas FILE.csv"
         yield (
             f"Reports do not identify single {many} well. Next: {files} gives shares of areas with intervals. "
             f"-o FILE.csv keeps every {nouns.report_noun}."
@@ -204,7 +203,10 @@ def _most_likely(cells: list[Row], noun: str) -> Iterator[Block]:
     axes = [name for name in (DEGREES if "longitude" in cells[0] else AXES) if name in cells[0]]
     yield TextTable(
         [noun, *axes, "most likely %"],
-        [[str(row["cell"]), *(f"{row[name]:.9g}" for name in axes), _percent(row["probability"])] for row in first],
+        [
+            [str(row.get("label", row["cell"])), *(f"{row[name]:.9g}" for name in axes), _percent(row["probability"])]
+            for row in first
+        ],
     )
 
 

@@ -28,6 +28,7 @@ from mechdesign.mechanism.build import build_dataset
 from mechdesign.mechanism.certificate import breaches, max_log_ratio_of_doubles
 from mechdesign.mechanism.figures import true_scale
 from mechdesign.mechanism.repair import repair
+from mechdesign.problem.classes import in_class_order
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.tables import read_table
 from mechdesign.solvers.result import Progress, reporter
@@ -42,6 +43,8 @@ Verdict = Literal["holds", "holds up to rounding", "broken"]
 @dataclass(frozen=True, kw_only=True)
 class Audit(FrozenRecord):
     """Figures of a table and of its claim, under the names of the JSON form, where infinite figures are null.
+
+    True if the verdict is not "broken": `if md.audit(table, problem)`.
 
     Attributes
     ----------
@@ -87,6 +90,10 @@ class Audit(FrozenRecord):
     prior: str
     notes: list[str] = field(default_factory=list)
 
+    def __bool__(self) -> bool:
+        """True if the table is private as claimed, up to rounding."""
+        return self.verdict != "broken"
+
     def repr_fields(self) -> Mapping[str, object]:
         return {
             "verdict": f"{self.verdict} ({self.breaches} breaches)",
@@ -118,10 +125,8 @@ def audit(
         The table, or its file. Integers above 1 are counts and are divided by their row sums.
     problem : DesignProblem
         Metric, and prior and loss for the expected loss.
-    normalise : bool
-        True to divide rows by their sums.
-    on_progress : callable
-        Called with the number of edges done in each pass.
+    normalise, on_progress : bool, callable
+        True to divide rows by their sums; called with the number of edges done in each pass.
 
     Returns
     -------
@@ -178,6 +183,7 @@ def audit_checked(
             "secret": worst.secret,
             "other": worst.other,
             "report": worst.report,
+            **_labels_of(problem, worst.secret, worst.other, worst.report, placed=placed),
             "probability": float(rows[worst.secret, worst.report]),
             "other_probability": float(rows[worst.other, worst.report]),
             "log_ratio": None if infinite else worst.value * worst.distance,
@@ -196,6 +202,16 @@ def audit_checked(
     )
 
 
+def _labels_of(problem: DesignProblem, secret: int, other: int, report: int, *, placed: bool) -> dict[str, str]:
+    """The labels of a triple, by their names in `Audit.worst`; none without labels."""
+    labels: dict[str, str] = {}
+    if problem.domain.labels is not None:
+        labels = {"secret_label": problem.domain.name_of(secret), "other_label": problem.domain.name_of(other)}
+    if problem.reports.labels is not None and placed:
+        labels["report_label"] = problem.reports.name_of(report)
+    return labels
+
+
 @validate_call
 def repair_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normalise: bool = False) -> xr.Dataset:
     """Repair a table into a certified mechanism, private for the metric of a problem.
@@ -210,7 +226,6 @@ def repair_table(table: str | Path | ArrayLike, problem: DesignProblem, *, norma
     Returns
     -------
     xarray.Dataset
-        The certified mechanism.
 
     Examples
     --------
@@ -245,10 +260,11 @@ def check_table(table: str | Path | ArrayLike, problem: DesignProblem, *, normal
     """Read and check a table; divide its rows by their sums if they are counts, or if `normalise`."""
     notes: list[str] = []
     if isinstance(table, (str, Path)):
-        table = read_table(table, on_note=notes.append)
+        table = read_table(table, on_note=notes.append, secrets=problem.domain.labels, reports=problem.reports.labels)
     else:
         words = words_of_rows(table)
-        if words:
+        table = in_class_order(table, "table", problem.domain, problem.reports)
+        if words and problem.domain.labels is None:
             notes.append(f"Secrets are taken in the order of the table: {join_labels(words)}.")
     rows = as_numbers(table, "table", problem.domain.points, problem.reports.points)
     _check_entries(rows, problem.domain.size)

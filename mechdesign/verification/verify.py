@@ -1,10 +1,4 @@
-"""Prove or refuse the claim of a stored mechanism from its integers alone.
-
-Edges and lengths are rebuilt from the metric and the geometry. The claim, the loss, the effective epsilon and the lower
-bound are recomputed and compared with the file. The edges of a graph come from the file ("edge list only"), and lengths
-along its streets are rebuilt ("streets"). An objective other than the expected loss is stated again from the program's
-parameters, and its limits and bound are checked.
-"""
+"""Prove or refuse the claim of a stored mechanism from its integers alone."""
 
 from __future__ import annotations
 
@@ -17,31 +11,34 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from mechdesign.base.arrays import Matrix
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import loss_matrix, mechanism_loss
-from mechdesign.evaluation.protection import Protection, protection
+from mechdesign.evaluation.protection import Protection
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
 from mechdesign.mechanism.claim import check_claim, proof_error
 from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.mechanism_file import MechanismFile, verification_errors
 from mechdesign.mechanism.storage import file_sha256, load
+from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import check_loss
 from mechdesign.problem.priors import check_prior
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import Coupled, SideRows, objective, stack_rows
-from mechdesign.solvers.cone.pricing import ConePricer, coupled_bound, project_dual
+from mechdesign.solvers.cone.pricing import ConePricer, coupled_bound, limit_terms, project_dual, sum_down
 from mechdesign.solvers.cone.warm_pricing import proved_bound
 from mechdesign.solvers.limits import limit_solver
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import SOLVERS, rebuilt_program
+from mechdesign.verification.kinds import FILE_KINDS, FileKind, file_kind
+from mechdesign.verification.tree_bound import tree_bound
 
 OF_A_MAP = "levels of the map"  # the origin of a device map's edges
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
 _EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables without the data to rebuild their claim
-_HDF5 = b"\x89HDF"  # first bytes of a NetCDF file
 OnProgress = Callable[[Progress], None] | None
 Check = Callable[[MechanismFile, Any], tuple[list[str], bool | None]]
 CHECKS: Registry[Check] = Registry("objective checks")  # of programs that are not `Coupled`, by name
@@ -69,12 +66,20 @@ def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
         # Limits on discs are compared in integers by their own reader.
         limits = limit_solver(program)
         reasons += [] if limits is None else limits.breaches(mechanism["mass"].values)
-        if stored.parameters.get("own_constraints"):
-            return reasons, None
-        stored_rows = None if limits is None else limits.stored_rows(mechanism)
-        if stored_rows is not None:
-            rows = stack_rows([rows, stored_rows], rows.matrix.shape[1])
-    return reasons, _coupled_follows(mechanism, program, rows)
+    bounded = bounded_rows(stored, program)
+    return reasons, None if bounded is None else _coupled_follows(mechanism, program, bounded)
+
+
+def bounded_rows(stored: MechanismFile, program: Coupled) -> SideRows | None:
+    """The side rows whose multipliers a file has; None if it has constraints that a file cannot hold."""
+    rows = program.side_rows()
+    if not isinstance(program, Constrained):
+        return rows
+    if stored.parameters.get("own_constraints"):
+        return None
+    limits = limit_solver(program)
+    stored_rows = None if limits is None else limits.stored_rows(stored.mechanism)
+    return rows if stored_rows is None else stack_rows([rows, stored_rows], rows.matrix.shape[1])
 
 
 def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) -> bool | None:
@@ -85,8 +90,12 @@ def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) ->
         return False
     # Multipliers are untrusted: projected onto the dual cone, any numbers give a valid bound, at worst a poor one.
     admissible = project_dual(multipliers, rows.epigraph_coefficient)
-    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     folded = rows.lagrangian_cost_down(program.base_cost(), admissible)
+    by_trees = tree_bound(mechanism, problem.edges, folded)
+    terms = limit_terms(rows.limit, admissible)
+    if by_trees is not None and _agrees(mechanism, sum_down(np.r_[by_trees, terms])):
+        return True
+    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
     return _agrees(mechanism, coupled_bound(pricer, folded, rows.limit, dual, admissible))
 
 
@@ -129,7 +138,7 @@ def bound_reasons(mechanism: xr.Dataset, follows: bool | None, loss: float) -> l
 
 @dataclass(frozen=True, kw_only=True)
 class Verification(FrozenRecord):
-    """The outcome of a verification.
+    """The outcome of a verification; True if it is certified.
 
     Attributes
     ----------
@@ -175,6 +184,10 @@ class Verification(FrozenRecord):
     protection: Protection | None = None
     file: MechanismFile | None = field(default=None, repr=False, compare=False)
 
+    def __bool__(self) -> bool:
+        """True if the mechanism is certified."""
+        return self.certified
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "certified", not self.reasons)
 
@@ -207,23 +220,10 @@ def protection_document(p: Protection | None) -> dict[str, Any]:
     return {"protects": p.subject, "within": p.within, "factor_within": factor}
 
 
-@dataclass(frozen=True, kw_only=True)
-class FileKind:
-    """How a kind of mechanism is verified and read; Datasets have a `MechanismFile` as source.
-
-    Other kinds have a class `source_type`. `load` returns the source of a file, `open` the object in memory if it
-    differs, and `sampler(source, on_progress=)` draws reports.
-    """
-
-    check: Callable[..., Verification]
-    protection: Callable[[Any], Protection | None] = lambda source: None
-    source_type: type | None = None
-    recognises: Callable[[str | Path], bool] = lambda path: False
-    load: Callable[[str | Path], Any] = Path
-    open: Callable[[str | Path], Any] | None = None
-    sampler: Callable[..., Any] | None = None
-
-
+# Edges and lengths are rebuilt from the metric and the geometry. The claim, the loss, the effective epsilon and the
+# lower bound are recomputed and compared with the file. The edges of a graph come from the file ("edge list only"), and
+# lengths along its streets are rebuilt ("streets"). An objective other than the expected loss is stated again from the
+# program's parameters, and its limits and bound are checked.
 @validate_call
 def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
     """Rebuild and recompute all figures of a mechanism; faults are returned as reasons, with certified False.
@@ -232,10 +232,8 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
     ----------
     source : str, Path, Dataset, SessionDesign or DeviceMap
         A mechanism, a session design or a device map, or its file.
-    bound : bool
-        True to recompute the lower bound of a factored mechanism, which may take longer than all else.
-    on_progress : callable
-        Called with the progress of the verification.
+    bound, on_progress : bool, callable
+        True to recompute the lower bound of a factored mechanism, which may take long; called with the progress.
 
     Returns
     -------
@@ -282,12 +280,6 @@ def _verification(
     return replace(checked, effective_epsilon=effective, protection=protects, sha256=sha256, file=file)
 
 
-def load_any(path: str | Path) -> Any:
-    """Load a mechanism of any kind."""
-    kind = file_kind(path)
-    return load(path) if kind is None else (kind.open or kind.load)(path)
-
-
 def require_certified(mechanism: Any, *, on_progress: OnProgress = None) -> Verification:
     """The verification of a mechanism; raises a VerificationError if it is not certified."""
     checked = verify(mechanism, on_progress=on_progress)
@@ -296,7 +288,8 @@ def require_certified(mechanism: Any, *, on_progress: OnProgress = None) -> Veri
     return checked
 
 
-def _check_table(file: MechanismFile, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
+def check_table(file: MechanismFile, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
+    """The verification of a table."""
     mechanism, proof = file.mechanism, check_claim(file)
     mass = np.ascontiguousarray(mechanism["mass"].values)
     # A mass of 0 is refused above; here it must not give an infinite logarithm.
@@ -353,12 +346,14 @@ def _check_bound(file: MechanismFile) -> bool | None:
     if "dual" not in mechanism or not np.isfinite(mechanism["dual"].values).all():
         return False
     loss = loss_matrix(mechanism)
+    cost = mechanism["prior"].values[:, None] * loss
+    if trees_prove_bound(mechanism, edges, cost):
+        return True
     # Any anchors give a valid bound, so trying two choices is safe. Which ones the design used is not stored.
     choices = [np.argmin(loss, axis=0)]
     if file.same_places:
         choices.insert(0, np.arange(domain.size))
     direct = file.metric.direct_distances(domain)
-    cost = mechanism["prior"].values[:, None] * loss
     for anchors in choices:
         pricer = ConePricer(edges, domain.size, anchors, direct)
         if _agrees(mechanism, proved_bound(pricer, cost, mechanism["dual"].values)):
@@ -366,23 +361,7 @@ def _check_bound(file: MechanismFile) -> bool | None:
     return False
 
 
-# Datasets by the beginning of their schema, other kinds by name.
-FILE_KINDS: Registry[FileKind] = Registry(
-    "kinds", {"mechdesign/mechanism": FileKind(check=_check_table, protection=protection)}
-)
-
-
-def file_kind(source: Any) -> FileKind | None:
-    """The kind of an object or of a file; None for Datasets and NetCDF files."""
-    # The schema of a NetCDF file names its kind, once it is open.
-    if isinstance(source, xr.Dataset):
-        return None
-    kinds = FILE_KINDS.values()
-    if not isinstance(source, (str, Path)):
-        typed = (kind for kind in kinds if kind.source_type is not None)
-        return next((kind for kind in typed if isinstance(source, kind.source_type or ())), None)
-    if Path(source).is_file():
-        with Path(source).open("rb") as stream:
-            if stream.read(len(_HDF5)) == _HDF5:
-                return None
-    return next((kind for kind in kinds if kind.recognises(source)), None)
+def trees_prove_bound(mechanism: xr.Dataset, edges: Edges, cost: Matrix) -> bool:
+    """True if the trees of a file prove its lower bound for the cost (n, m), without pricing."""
+    bound = tree_bound(mechanism, edges, cost)
+    return bound is not None and _agrees(mechanism, bound)

@@ -15,11 +15,12 @@ Claim (`check_metric`). Metric and domain are data of the file. They are compare
 the printed sentence is made from them. T is the scale of the metric, E its epsilon, B the largest of its levels, and
 |p - q| the distance between the coordinates of two secrets.
 
-Positions (`check_positions`) and limits on posteriors (`check_posterior_limits`) are checked if they are claimed.
+Positions (`check_positions`) and limits on posteriors (`check_posterior_limits`) are checked if they are claimed. The
+lower bound and the expected loss (`proved_figures`) are recomputed if the file has trees.
 
 The script trusts coordinates, unit and place on Earth. It trusts that lengths are integrals, that a varying level is
 nowhere below e, and the neighbours if cells are masked. It trusts lengths that are the claim themselves, which
-`mechdesign verify` rebuilds. Losses, names and the checksum of the mechanism's file are printed unchecked.
+`mechdesign verify` rebuilds. It trusts the prior, names and the checksum of the mechanism's file.
 
 Exit code: 0 proved, 1 refused, 2 not a table, or interrupted. It needs Python 3.10 alone. Cost: 0.2 microseconds for
 each of 2 e m inequalities, 4 for a Euclidean pair without an edge, 30 to 3,000 for each cell and report of positions.
@@ -33,10 +34,10 @@ import math
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from itertools import chain, combinations, product
-from operator import add, gt, mul, sub
+from operator import add, gt, mul, neg, sub
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -84,6 +85,20 @@ SLOPE = ((-2, 2, 0), (-2, 0, 2), (0, -2, 2))  # of their derivatives
 SLOPES = ((SLOPE, VALUE), (VALUE, SLOPE), (VALUE, VALUE))  # along the two axes: both slopes, and the value
 ROUNDED = 1.01 * math.sqrt(2) / 65536  # sides by which rounding to 2^-16 of a cell parts two positions, and a percent
 
+# The lower bound.
+STEPS = 1 << 16  # a tree lists parent - place modulo this
+DECAY_BITS = 250  # of bounds of e^-d: 64 and more are left of e^-128
+COST_BITS = 100  # of the largest cost
+PRIOR_SLACK = 2.0**-20  # of the sum of a prior of doubles, as of the package
+AGREE = 1e-9  # relative: figures of the package are sums of doubles
+ROOT_BITS = 64  # of a distance, after those of coordinates
+# Losses of squared distances in units of 4^-k, and the bits of the unit of such a loss, from k.
+LOSSES: dict[str, tuple[Callable[[int], int], Callable[[int], int]]] = {
+    "squared": (lambda square: square, lambda k: 2 * k),
+    "distance": (lambda square: math.isqrt(square << 2 * ROOT_BITS), lambda k: k + ROOT_BITS),
+    "zero-one": (lambda square: int(square > 0), lambda k: 0),
+}
+
 # Limits on posteriors.
 SPARE = 2.0**-40  # of radii, for rounding
 ON_CIRCLE = 2.0**-37  # of a radius: how far off a circle a point may be that is taken for one on it
@@ -118,13 +133,14 @@ class ExpBound(NamedTuple):
 
 
 class TableFile(NamedTuple):
-    """The header by name, rows (n, m) of masses, their sums (n,), edges, and the points (n, 1..3) of the secrets."""
+    """The header, rows (n, m) of masses, their sums (n,), edges, and points of secrets and reports (1..3 numbers)."""
 
     header: dict[str, Any]
     rows: Integers
     sums: list[int]
     edges: list[Edge]
     points: list[Point]
+    reports: Sequence[Point] = ()
 
 
 # ---- reading a file ----
@@ -208,7 +224,7 @@ def _number(text: str) -> float:
 
 
 def _from_csv(header: dict[str, Any], text: str) -> TableFile:
-    lines = text[:-1].split("\n")
+    lines = _without_labels(header, text[:-1].split("\n"))
     columns, body = lines[0].split(","), lines[1:]
     report, probability = columns.index("report"), columns.index("probability")
     has_sums = columns[-1] == "row_sum"  # of a factored mechanism
@@ -244,6 +260,27 @@ def _from_csv(header: dict[str, Any], text: str) -> TableFile:
     divisor = "row_sum" if has_sums else "2^62"
     report_points = [[_number(text) for text in place[1:]] for place in reports]
     return _make_table(header, divisor, rows, sums, header.pop("edge"), secret_points, report_points)
+
+
+def _without_labels(header: dict[str, Any], lines: list[str]) -> list[str]:
+    """The lines of a CSV without the labels of classes at their ends, which must be those of the header in order."""
+    names, reports = header["claim"]["domain"].get("labels"), header.get("report_labels")
+    if names is None or reports is None:
+        return lines
+    for labels in (names, reports):
+        if not isinstance(labels, list) or not all(isinstance(label, str) for label in labels):
+            raise BadInput("the labels of the classes are not texts")
+    ends = [f",{_field(name)},{_field(report)}" for name in names for report in reports]
+    ends.insert(0, ",secret_label,report_label")
+    if len(lines) != len(ends) or not all(line.endswith(end) for line, end in zip(lines, ends, strict=True)):
+        raise BadInput("the labels of the lines are not those of the classes, in order")
+    return [line[: -len(end)] for line, end in zip(lines, ends, strict=True)]
+
+
+def _field(label: str) -> str:
+    """A text as the CSV writes it: an apostrophe before the sign of a formula, quotes where a field needs them."""
+    cell = f"'{label}" if re.match(r"'*[=+\-@\t\r]", label) else label
+    return '"' + cell.replace('"', '""') + '"' if re.search(r'[,"]', cell) else cell
 
 
 def _from_json(header: dict[str, Any]) -> TableFile:
@@ -284,7 +321,9 @@ def _make_table(
     if coordinates:
         # Longitude and latitude repeat the place; the claim is about x and y.
         secret_points = [point[:2] for point in secret_points]
-    return TableFile(header, rows, sums, _edges(edges, n), [tuple(point) for point in secret_points])
+        report_points = [point[:2] for point in report_points]
+    places = [[tuple(point) for point in points] for points in (secret_points, report_points)]
+    return TableFile(header, rows, sums, _edges(edges, n), *places)
 
 
 def _check_unit(unit: str) -> None:
@@ -572,7 +611,7 @@ def sentence(table: TableFile) -> str:
     """The claim of the rows in words, from the data of the file."""
     claim = table.header["claim"]
     domain = claim["domain"]
-    where = "places"
+    where = "classes" if domain.get("labels") else "places"
     if domain["kind"] == "grid":
         where = f"{'cells' if of_places(table) else 'intervals'} of a {_grid(domain)}"
     distance = Metric(claim["metric"]).words(domain["unit"])
@@ -807,7 +846,7 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
     broken = []
     for u, (around, level) in enumerate(zip(rows, levels, strict=True)):
         # Levels rounded down to integers: a lower level only makes the condition stricter.
-        corners = _corner_levels([int(Fraction(value) * Fraction(side) * ONE) for value in level])
+        corners = corner_levels([int(Fraction(value) * Fraction(side) * ONE) for value in level])
         fine = _half_cells([masses[row] for row in around])
         suspects: set[int] = set()
         for (i, j), quarter in zip(QUARTERS, corners, strict=True):
@@ -824,7 +863,7 @@ def steep_pairs(masses: Integers, rows: Integers, levels: list[list[float]], sid
     return broken
 
 
-def _corner_levels(z: list[int]) -> list[Integers]:
+def corner_levels(z: list[int]) -> list[Integers]:
     """Four times the levels at the corners (2, 2) of each quarter, from levels of the cell (4,) or quarters (16,)."""
     if len(z) == 4:
         a, b, c, d = z
@@ -891,15 +930,163 @@ def position_sentence(table: TableFile) -> str:
     )
 
 
+# ---- lower bound ----
+# c(u, y) is the prior of u times the loss of report y at u. Multipliers lambda(u) leave r(u) = c(u, y) - lambda(u). Any
+# column g of a table with this claim satisfies g(u) <= e^d g(v) on every edge, either way. So for an edge (v, p) and a
+# number T, T g(v) is at least
+#
+#     T e^-d g(p) where T >= 0,   T e^d g(p) where T < 0.                                                          (5)
+#
+# The file names a parent p of every place v for each report. A place hands (5) to its parent, once its own children
+# have handed over. A remainder below 0 is charged to lambda there. Sum (5) over reports: rows sum to 1, so that
+#
+#     expected loss >= sum over u of lambda(u) - the largest charge at u of any report.
+#
+# This holds for any parents and any lambda: wrong ones prove less. A parent that no edge joins gets nothing. Numbers
+# are integers in one unit, rounded so that the bound only falls.
+
+
+class Program(NamedTuple):
+    """Costs (m, n) and multipliers (n,) in units of 2^-bits, rounded down."""
+
+    costs: Integers
+    dual: list[int]
+    bits: int
+
+
+class Figures(NamedTuple):
+    """The expected loss of a table, rounded to nearest, and a proved lower bound, rounded down."""
+
+    loss: float
+    bound: float
+
+
+def program_of(table: TableFile) -> Program:
+    """The program that the bound is of, from prior, loss and coordinates."""
+    header = table.header
+    prior, dual = (_doubles(header[name]) for name in ("prior", "dual"))
+    if {len(prior), len(dual)} != {len(table.rows)} or header["loss"] not in LOSSES or "report_unit" in header:
+        raise BadInput("a lower bound needs a prior and a multiplier for each secret, and a loss of coordinates")
+    if min(prior) < 0 or abs(float(sum(prior)) - 1) > PRIOR_SLACK:
+        raise BadInput("the prior has negative entries, or does not sum to 1")
+    if any(total != ROW_SUM for total in table.sums) or header["claim"]["positions"] is not None:
+        raise BadInput("a lower bound needs rows that sum to 2^62, and no claim about positions")
+    # Denominators of doubles are powers of 2, so the largest one is a common one.
+    fine = max(number.as_integer_ratio()[1] for number in chain(*table.points, *table.reports))
+    coarse = max(share.denominator for share in prior)
+    secrets, reports = (
+        [[int(Fraction(number) * fine) for number in point] for point in points]
+        for points in (table.points, table.reports)
+    )
+    weights = [int(share * coarse) for share in prior]
+    loss, bits_of_loss = LOSSES[header["loss"]]
+    exact = [
+        [
+            weight * loss(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))
+            for weight, p in zip(weights, secrets, strict=True)
+        ]
+        for q in reports
+    ]
+    # In units in which the largest cost has 100 bits: those of `exact` may have thousands.
+    shift = COST_BITS - max(map(max, exact)).bit_length()
+    bits = bits_of_loss(fine.bit_length() - 1) + coarse.bit_length() - 1 + shift
+    costs = [[times_power(cost, shift) for cost in row] for row in exact]
+    return Program(costs, [times_power(x.numerator, bits - x.denominator.bit_length() + 1) for x in dual], bits)
+
+
+def _doubles(listed: list[str]) -> list[Fraction]:
+    if any(digits != float.fromhex(digits).hex() for digits in listed):
+        raise BadInput("priors and multipliers must be exact floats in hex")
+    return [Fraction(float.fromhex(digits)) for digits in listed]
+
+
+def times_power(number: int, bits: int) -> int:
+    """The number times 2^bits, rounded down."""
+    return number << bits if bits >= 0 else number >> -bits
+
+
+def tree_bound(program: Program, edges: list[Edge], trees: Integers) -> int:
+    """The lower bound that trees (m, n) of parent - place modulo 2^16 prove, in the units of the program."""
+    n = len(program.dual)
+    factors: list[dict[int, int]] = [{} for _ in range(n)]
+    decays = {nats: decay(nats) for nats in {nats for _, _, nats in edges}}
+    for tail, head, nats in edges:
+        factors[tail][head] = factors[head][tail] = decays[nats]
+    charges = [0] * n
+    for costs, steps in zip(program.costs, trees, strict=True):
+        rest = list(map(sub, costs, program.dual))
+        parents = [(v + step) % STEPS for v, step in enumerate(steps)]
+        children = [0] * n
+        for v, p in enumerate(parents):
+            if p != v and p < n:
+                children[p] += 1
+        waiting = [v for v in range(n) if not children[v]]
+        # Children come first, so that their whole sum arrives. A place in a circle is never reached, and keeps its own.
+        for v in waiting:
+            p = parents[v]
+            if p == v or p >= n:
+                continue
+            factor = factors[v].get(p)
+            if factor:
+                # (5), rounded down: the factor is at most e^-d, so that its inverse is at least e^d.
+                rest[p] += rest[v] * factor >> DECAY_BITS if rest[v] >= 0 else (rest[v] << DECAY_BITS) // factor
+                rest[v] = 0
+            children[p] -= 1
+            if not children[p]:
+                waiting.append(p)
+        charges = list(map(max, charges, map(neg, rest)))
+    return sum(program.dual) - sum(charges)
+
+
+def decay(nats: float) -> int:
+    """A number of at most 2^DECAY_BITS e^-nats; 0 for edges so long that nothing is handed over."""
+    if nats > LONGEST:
+        return 0
+    p, q = nats.as_integer_ratio()
+    # (1 - d / 2^K)^(2^K) <= e^-d, rounded down like (1).
+    value = (1 << WORKING_BITS) - -(-(p << WORKING_BITS) // (q << SQUARINGS))
+    for _ in range(SQUARINGS):
+        value = value * value >> WORKING_BITS
+    return value >> WORKING_BITS - DECAY_BITS
+
+
+def proved_figures(table: TableFile) -> Figures | None:
+    """Expected loss and lower bound of a table, from masses, prior, multipliers and trees; None without trees."""
+    if "tree" not in table.header:
+        return None
+    program = program_of(table)
+    trees = [[_whole(step) for step in row.split(" ")] for row in table.header["tree"]]
+    if len(trees) != len(program.costs) or any(len(row) != len(program.dual) for row in trees):
+        raise BadInput("each report needs a tree, and each tree a step for each secret")
+    columns = zip(program.costs, zip(*table.rows, strict=True), strict=True)
+    total = sum(sum(map(mul, costs, masses)) for costs, masses in columns)
+    unit = Fraction(1 << max(-program.bits, 0), 1 << max(program.bits, 0))
+    # Losses are not negative, and neither is their mean.
+    bound = float(max(tree_bound(program, table.edges, trees), 0) * unit)
+    return Figures(float(Fraction(total, ROW_SUM) * unit), max(math.nextafter(bound, -math.inf), 0.0))
+
+
+def check_figures(header: dict[str, Any], figures: Figures) -> list[str]:
+    """The figures that a file states are those that it proves."""
+    faults = []
+    loss, bound = header.get("expected_loss", figures.loss), header.get("lower_bound", figures.bound)
+    if not abs(loss - figures.loss) <= AGREE * figures.loss:
+        faults.append(f"the file states an expected loss of {loss!r}, but it is {figures.loss!r}")
+    if not bound <= figures.bound + AGREE * abs(figures.bound):
+        faults.append(f"the file states a lower bound of {bound!r}, but its trees prove {figures.bound!r}")
+    return faults
+
+
 # ---- the command ----
 
 CHECKS = (check_metric, check_positions, check_posterior_limits, check_rows, check_edges)
 
 
-def faults_of(table: TableFile) -> list[str]:
-    """Reasons why the claims of a table are not proved; empty if they are."""
+def faults_of(table: TableFile, figures: Figures | None = None) -> list[str]:
+    """Reasons why the claims of a table, and figures proved for it, are refused; empty if they are not."""
     claim = table.header["claim"]
-    return [fault for check in CHECKS for fault in check(table, claim)]
+    faults = [fault for check in CHECKS for fault in check(table, claim)]
+    return faults if figures is None else [*faults, *check_figures(table.header, figures)]
 
 
 def say(line: str) -> None:
@@ -927,15 +1114,24 @@ def _summary(table: TableFile) -> list[str]:
     say(f"lengths:  {low!r} to {high!r} nats: between the ends of an edge a report changes odds by e^{high!r} at most")
     if high > LONGEST:
         say("warning:  the longest edge protects nothing: no two probabilities of a table differ by so much")
-    people = "; the number of people at each place" if claim.get("caps") else ""
-    say(f"trusted:  coordinates and their unit; lengths and pairs that the claim does not determine{people}")
-    faults = faults_of(table)
+    figures = proved_figures(table)
+    more = "; the number of people at each place" if claim.get("caps") else ""
+    more += "" if figures is None else "; the prior"
+    say(f"trusted:  coordinates and their unit; lengths and pairs that the claim does not determine{more}")
+    faults = faults_of(table, figures)
     if faults:
         return [f"refused:  {fault}" for fault in faults]
     proved = "every inequality of the claim holds on the edges listed, and they connect all secrets"
     if placed:
         proved = f"every gradient is within the levels, for any two positions, and {proved}"
-    return [f"proved:   {proved}"]
+    lines = [f"proved:   {proved}"]
+    if figures is not None:
+        loss = f"expected loss ({table.header['loss']}, under the prior of the file)"
+        lines += [
+            f"loss:     the {loss} is {figures.loss!r}",
+            f"bound:    any table that satisfies these inequalities has an {loss} of at least {figures.bound!r}",
+        ]
+    return lines
 
 
 def main(argv: list[str]) -> int:

@@ -1,11 +1,9 @@
-"""client: a mechanism, a device map or a session design as the folder that an app ships, for browsers and Node.
-
-The folder is written next to its target, then renamed. An old one is replaced only if it has client files alone.
-"""
+"""client: a mechanism, a device map or a session design as the folder that an app ships, for browsers and Node."""
 
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import os
 import re
@@ -24,14 +22,16 @@ from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import certify
 from mechdesign.output import sentences
+from mechdesign.output.memory_claim import memory_claim
 from mechdesign.output.packaged import package_file, package_script
 from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import require_certified
 from mechdesign.web.packed import pack_mechanism, size_words
+from mechdesign.web.rounded import check_bits, round_mechanism
 
 _READ = ("plane.mjs", "frame.mjs", "table.mjs", "region.mjs", "places.mjs")
-_BEFORE = (*_READ, "draw.mjs", "ball.mjs", "ledger.mjs", "memory.mjs")
+_BEFORE = (*_READ, "draw.mjs", "ball.mjs", "ledger.mjs", "memory.mjs", "rest.mjs")
 _AFTER = ("client.mjs", "windows.mjs", "filter.mjs", "rules.mjs", "bundle.mjs", "session.mjs")
 PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
 _GLOBAL = "mechdesignReports"
@@ -65,11 +65,13 @@ _POSITION_PHRASES = (
     (" Degrees that lie on the map only when they are exchanged are refused either way.", ""),
 )
 _POSITIONS = """\
-* **The claim is about positions**, any two of them in the area, however close and on whichever side of a border. A
-  position is rounded to 2^-16 of a cell, and draws the row of one of the 3 x 3 cells around it, by chance; which one is
-  never told. `reportCell` reports the centre of a cell.
-* **A fix that moved is another secret.** The same point, to 2^-16 of a cell, gives the same report, at no cost; one a
-  metre away is drawn and paid anew. Give a resting device one position, or report less often."""
+* **The claim about one report is about positions**, any two of them in the area, however close and on whichever side of
+  a border. A position is rounded to 2^-16 of a cell. It draws the row of one of the 3 x 3 cells around it, by chance,
+  and the row stays secret.
+* **With `remember: "cell"`, the default, the centre of the cell draws instead.** Two people in one cell cannot be
+  distinguished. Two on both sides of a border are, as far as their cells.
+* **A remembered report protects only people who repeat their cells or visits alike.** Between traces with other
+  patterns of repetitions the ratio is infinite. For somebody who moves make a session (`mechdesign session design`)."""
 
 
 def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
@@ -104,6 +106,7 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
+# The folder is written next to its target, then renamed. An old one is replaced only if it has client files alone.
 def write_folder(target: Path, contents: Mapping[str, bytes], *, overwrite: bool = False) -> None:
     """Write files (by name, of `NAMES`) and rename their folder to `target`; a failure restores the old folder."""
     beside, old = None, None
@@ -141,8 +144,10 @@ def write_client(
     source: Any,
     folder: str | Path,
     *,
+    bits: int | None = None,
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
+    on_note: Callable[[str], None] | None = None,
 ) -> Path:
     """Verify a source and write the folder of its client.
 
@@ -155,13 +160,16 @@ def write_client(
         The mechanism, device map or session design.
     folder, overwrite : str or Path, bool
         The folder to write, and permission to replace the folder of a client.
+    bits : 32 or 24, optional
+        Round the masses of a table to so many bits, and certify it again: the client is several times smaller.
     on_progress : callable
         Called with the progress of verifying a device map.
+    on_note : callable
+        Called with the loss of rounding and the size of the client, before anything is written.
 
     Returns
     -------
-    Path
-        The folder.
+    Path of the folder
 
     Raises
     ------
@@ -180,12 +188,30 @@ def write_client(
     name = type(source).__name__
     if name not in CLIENTS:
         raise InputError("has no client", field="source", value=name)
-    contents = CLIENTS[name](source, on_progress)
+    note = on_note or (lambda text: None)
+    if bits is not None:
+        if not isinstance(source, xr.Dataset):
+            raise InputError("applies to tables alone", field="bits", value=bits, remedy="export without it")
+        check_bits(bits)
+        require_certified(source)
+        rounded = round_mechanism(source, bits)
+        note(rounded.sentence())
+        contents = _table_contents(rounded.mechanism, on_progress, bits)
+    else:
+        contents = CLIENTS[name](source, on_progress)
+    note(_size_sentence(contents))
     write_folder(target, contents, overwrite=overwrite)
     return target
 
 
-def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
+def _size_sentence(contents: Mapping[str, bytes]) -> str:
+    """The bytes that an app loads, compressed as servers compress them."""
+    sizes = {name: len(gzip.compress(contents[name], 9, mtime=0)) for name in ("report.bin", "report.mjs")}
+    parts = " and ".join(f"{name} {size_words(size)}" for name, size in sizes.items())
+    return f"an app loads {size_words(sum(sizes.values()))}, gzipped: {parts}"
+
+
+def _table_contents(mechanism: xr.Dataset, _: object, bits: int | None = None) -> dict[str, bytes]:
     checked = require_certified(mechanism)
     stored = checked.file
     assert stored is not None
@@ -203,8 +229,10 @@ def _table_contents(mechanism: xr.Dataset, _: object) -> dict[str, bytes]:
     }
     nouns = words_of(stored.domain)
     drawn = _CLASSES if nouns is CLASSES else _rename_nouns(_CELLS, nouns) if stored.positions is None else _POSITIONS
-    words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn}
-    table = pack_mechanism(stored, certify(mechanism), about)
+    claimed = memory_claim("cell", None, stored.domain.unit, positions=stored.positions is not None)
+    memory = _rename_nouns(claimed, nouns)
+    words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn, "memory": memory}
+    table = pack_mechanism(stored, certify(mechanism), about, bits)
     contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size, nouns)
     return contents | {"index.html": _trial_page()}
 
@@ -247,7 +275,6 @@ def folder_contents(
 
 
 def _rename_nouns(text: str, nouns: Words) -> str:
-    """Replace the nouns for positions and cells, outside code, by those of values or classes."""
     if nouns.truth == "position":
         return text
     for phrase, replacement in _POSITION_PHRASES:

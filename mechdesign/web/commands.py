@@ -11,7 +11,6 @@ from mechdesign.cli.export import Exporter
 def _write_page(
     file: Path, output: Path, *, mechanisms: list[Path], title: str | None, overwrite: bool, on_progress: Any
 ) -> None:
-    """The page of a mechanism, a device map, a sweep or an estimate."""
     from mechdesign.mechanism.storage import load
     from mechdesign.web.page import check_page_target, load_shown, save_page
 
@@ -20,14 +19,18 @@ def _write_page(
     save_page(load_shown(file), output, mechanisms=datasets, title=title, overwrite=overwrite, on_progress=on_progress)
 
 
-def _write_client(file: Path, output: Path, *, overwrite: bool, on_progress: Any) -> tuple[dict[str, Any], str]:
+def _write_client(
+    file: Path, output: Path, *, bits: int | None, overwrite: bool, on_progress: Any
+) -> tuple[dict[str, Any], str]:
     """Write the client of a mechanism, a device map or a session design; its README.md explains the use."""
-    from mechdesign.verification.verify import load_any
+    from mechdesign.output.text_tables import note
+    from mechdesign.verification.kinds import load_any
     from mechdesign.web.client import check_folder, write_client
     from mechdesign.web.packed import size_words
 
     check_folder(output, overwrite=overwrite)
-    written = write_client(load_any(file), output, overwrite=overwrite, on_progress=on_progress)
+    source = load_any(file)
+    written = write_client(source, output, bits=bits, overwrite=overwrite, on_progress=on_progress, on_note=note)
     sizes = {path.name: path.stat().st_size for path in sorted(written.iterdir())}
     begin = "open index.html to try it" if "index.html" in sizes else "README.md says how to begin"
     words = f"wrote {written}: report.bin has {size_words(sizes['report.bin'])}; {begin}"
@@ -35,4 +38,4 @@ def _write_client(file: Path, output: Path, *, overwrite: bool, on_progress: Any
 
 
 PAGE = Exporter(write=_write_page, takes=frozenset({"mechanisms", "title"}))
-CLIENT = Exporter(write=_write_client)
+CLIENT = Exporter(write=_write_client, takes=frozenset({"bits"}))

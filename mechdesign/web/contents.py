@@ -37,10 +37,11 @@ from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
 from mechdesign.mechanism.figures import relative_gap
 from mechdesign.mechanism.mechanism_file import MechanismFile
-from mechdesign.mechanism.schema import stored_points
+from mechdesign.mechanism.schema import stored_points, without_labels
 from mechdesign.output.captions import mechanism_words, readable_unit
 from mechdesign.output.compare import AT_CLAIM
 from mechdesign.output.sentences import (
+    any_gap,
     bound_sentence,
     error_sentence,
     has_other_objective,
@@ -93,9 +94,9 @@ def headline(stored: MechanismFile, checked: Verification) -> str:
     value, gap = float(attrs.get("objective", attrs["expected_loss"])), None
     if checked.lower_bound_checked:
         gap = relative_gap(value, float(attrs["lower_bound"]), 0.0) if value > 0 else 0.0
-        # sentence.js states no bound of another objective, and both headlines must agree.
-        if not has_other_objective(stored):
-            parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
+    # sentence.js states no bound of another objective, and both headlines must agree.
+    if (checked.lower_bound_checked or any_gap(stored) is not None) and not has_other_objective(stored):
+        parts.append(bound_sentence(stored, at_position=at_position, gap=gap))
     return join_sentences([stopped_sentence(stored, attrs.get("stopped"), gap), *parts])
 
 
@@ -131,7 +132,7 @@ def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict
         "attrs": {str(name): plain(value) for name, value in mechanism.attrs.items()},
         "arrays": {
             str(name): arrays.place(variable.values, **_unit(variable))
-            for name, variable in mechanism.variables.items()
+            for name, variable in without_labels(mechanism).variables.items()
             if name not in left_out
         },
         "beside": {name: arrays.place(values) for name, values in beside.items()},
@@ -252,7 +253,7 @@ def comparison_facts(rows: Sequence[Mapping[str, Any]], unit: str, mechanism: xr
 def _places(stored: MechanismFile) -> str:
     domain = stored.domain
     if domain.shape is None:
-        known = domain.kind == "points" or stored.metric.network
+        known = domain.kind == "points" or stored.metric.network or domain.labels is not None
         return f"{domain.size:,} {words_of(domain).many if known else 'secrets'}"
     grid = f" {TIMES} ".join(map(str, domain.shape))
     side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in domain.cell or ()))
@@ -261,11 +262,10 @@ def _places(stored: MechanismFile) -> str:
 
 
 def _most_likely_places(stored: MechanismFile) -> dict[str, Any]:
-    """The likeliest places with prior, level and expected loss."""
     mechanism = stored.mechanism
     prior, points = mechanism["prior"].values, stored_points(mechanism, "secret")
     order = np.argsort(-prior, kind="stable")[:MOST_LISTED]
-    axes = ["x", "y", "z"][: points.shape[1]]
+    axes = ["x", "y", "z"][: points.shape[1]] if stored.domain.has_distances else []
     level = mechanism["level"].values if "level" in mechanism else None
     head = [
         words_of(stored.domain).report_noun,
@@ -276,8 +276,8 @@ def _most_likely_places(stored: MechanismFile) -> dict[str, Any]:
     ]
     rows = [
         [
-            str(u),
-            *(f"{x:.6g}" for x in points[u]),
+            visible(stored.domain.name_of(u)),
+            *(f"{x:.6g}" for x in points[u, : len(axes)]),
             f"{prior[u]:.3g}",
             *([f"{level[u]:.3g}"] if level is not None else []),
             f"{loss:.6g}",

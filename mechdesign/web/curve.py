@@ -67,7 +67,6 @@ def _curve_picture(curve: xr.Dataset) -> str | None:
 
 
 def _ends(loss: str, values: list[float], loss_unit: str, unit: str) -> str:
-    """The best loss at both ends of a sweep, in words."""
     if loss in ("squared", "distance"):
         values = [math.sqrt(value) for value in values] if loss == "squared" else values
         high, low = (length(value, unit, up=True) for value in values)

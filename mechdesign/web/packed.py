@@ -1,25 +1,7 @@
 """report.bin: a mechanism without the edges of its claim, small for a phone. `web/device/table.mjs` reads it.
 
-A frame (mechanism/container.py) of the kind "table" or "factors". Its arrays, those marked d as differences:
-
-| array | type | of | meaning |
-|---|---|---|---|
-| index | u4 d | n | position of every cell on the lattice of a grid, last axis fastest |
-| points | f8 | n axes | coordinates of places, unless they are cells of a grid |
-| report_points | f8 | m axes | coordinates of reports, where they are not the secrets |
-| around | u4 | n 9 | with a claim about positions: the rows of the 3 x 3 cells around every cell, x first |
-| low, high | u4 | m n | table: mass of report y (down) for secret u (across), its low and high 32 bits |
-| weight | u4 | c | factors: W(k) of every column; of every place, where the columns are the distances from those |
-| target | u4 d | c | the cell that is reported for a column |
-| inner | u4 d | n | the place of every cell |
-| tail, ahead | u4 d | e | edges of the integer metric: the lower place, the higher one minus it |
-| units | u2 d | e | their lengths in steps |
-| first | u4 d | c | columns alone: the number of the first generator of each |
-| from | u4 d | g | the place of every generator |
-| offset | u2 | g | added to the distance from there, in steps |
-
-E(t) of factors is not stored: E(0) = 2^58, E(t + 1) = ceil(E(t) 2^shift / ratio), as
-factored/certificate.py has it.
+A frame (mechanism/container.py) of the kind "table" or "factors". `pack_mechanism` lists its arrays. E(t) of factors is
+not stored: factored/certificate.py has it.
 """
 
 from __future__ import annotations
@@ -40,6 +22,7 @@ from mechdesign.mechanism.mechanism_file import COST, MechanismFile
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import identifying_digits, reach_margin
+from mechdesign.web.rounded import packing_order, units_of
 
 MOST_MASSES = 1 << 26  # 512 MB of a table once it is unpacked
 MOST_PLACES = 1 << 17  # of factors
@@ -47,7 +30,30 @@ MOST_COLUMNS, MOST_GENERATORS = 1 << 19, 1 << 24
 DIFFERENCES = ("index", "target", "inner", "tail", "ahead", "units", "first", "from")
 
 
-def pack_mechanism(stored: MechanismFile, certificate: Certificate, about: dict[str, str | float]) -> bytes:
+# Its arrays, those marked d as differences:
+#
+# | array | type | of | meaning |
+# |---|---|---|---|
+# | index | u4 d | n | position of every cell on the lattice of a grid, last axis fastest |
+# | points | f8 | n axes | coordinates of places, unless they are cells of a grid |
+# | report_points | f8 | m axes | coordinates of reports, where they are not the secrets |
+# | around | u4 | n 9 | with a claim about positions: the rows of the 3 x 3 cells around every cell, x first |
+# | accuracy | f8 | m | the radius about every report that holds the true position with 95 % |
+# | accuracy_of_cells | f8 | m | with a claim about positions: accuracy, if reports are drawn for centres of cells |
+# | low, high | u4 | m n | table: mass of report y (down) for secret u (across), its low and high 32 bits |
+# | order | u4 | m | with `bits` in the header, instead of low and high: the report of every row of `coarse` |
+# | coarse | u4 | m n | with `bits`: masses of reports (down) for secrets (across), in 2^(62 - bits) |
+# | weight | u4 | c | factors: W(k) of every column; of every place, where the columns are the distances from those |
+# | target | u4 d | c | the cell that is reported for a column |
+# | inner | u4 d | n | the place of every cell |
+# | tail, ahead | u4 d | e | edges of the integer metric: the lower place, the higher one minus it |
+# | units | u2 d | e | their lengths in steps |
+# | first | u4 d | c | columns alone: the number of the first generator of each |
+# | from | u4 d | g | the place of every generator |
+# | offset | u2 | g | added to the distance from there, in steps |
+def pack_mechanism(
+    stored: MechanismFile, certificate: Certificate, about: dict[str, str | float], bits: int | None = None
+) -> bytes:
     """Pack a proved mechanism, with the texts `about` in its header; SizeError beyond the limits of this module."""
     domain = stored.domain
     mechanism = stored.mechanism
@@ -80,11 +86,21 @@ def pack_mechanism(stored: MechanismFile, certificate: Certificate, about: dict[
     if positions is not None:
         header["position_claim"] = str(mechanism.attrs["position_claim"])
         arrays["around"] = positions.around.astype(np.uint32)
+        if radii is not None:
+            centred = accuracy(mechanism, from_centres=True)
+            assert centred is not None
+            arrays["accuracy_of_cells"] = np.array(round_up(centred))
     if stored.is_factored:
         header |= _factor_numbers(stored)
         arrays |= _factors(stored)
     else:
-        arrays |= _masses(mechanism["mass"].values)
+        mass = _checked_size(mechanism["mass"].values)
+        if bits is None:
+            arrays |= _masses(mass)
+        else:
+            order = packing_order(stored)
+            header["bits"] = bits
+            arrays |= {"order": order.astype(np.uint32), "coarse": units_of(mass, bits, order)}
     return pack_container("factors" if stored.is_factored else "table", header, arrays, differences=DIFFERENCES)
 
 
@@ -109,7 +125,7 @@ def _places(domain: Domain) -> dict[str, NDArray[Any]]:
     return {"index": np.ravel_multi_index(tuple(domain.index.T), domain.shape).astype(np.uint32)}
 
 
-def _masses(mass: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
+def _checked_size(mass: NDArray[np.uint64]) -> NDArray[np.uint64]:
     if mass.size > MOST_MASSES:
         raise SizeError(
             "too many masses for a client",
@@ -117,6 +133,10 @@ def _masses(mass: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
             value=f"{mass.shape[0]} x {mass.shape[1]}",
             remedy="use fewer cells, or a factored mechanism",
         )
+    return mass
+
+
+def _masses(mass: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
     # astype keeps the lower 32 bits of a mass.
     return {"low": mass.T.astype(np.uint32), "high": (mass.T >> np.uint64(32)).astype(np.uint32)}
 

@@ -1,9 +1,4 @@
-"""page: a mechanism, a map, a sweep or an estimate as one HTML file that needs no other file and no network.
-
-The page of a mechanism or a map has its exact integers (contents.py), the program that proves and shows them
-(web/browser), and a policy that loads nothing. The sentences and figures are also plain HTML, for readers without
-scripts. Pages of sweeps and estimates have no scripts.
-"""
+"""page: a mechanism, a map, a sweep or an estimate as one HTML file that needs no other file and no network."""
 
 from __future__ import annotations
 
@@ -28,7 +23,8 @@ from mechdesign.output.export import ResultWriter
 from mechdesign.output.packaged import package_file, package_script
 from mechdesign.output.sweep import SWEEP
 from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import file_kind, require_certified
+from mechdesign.verification.kinds import file_kind
+from mechdesign.verification.verify import require_certified
 from mechdesign.web.contents import comparison_facts, mechanism_contents, mechanism_facts
 from mechdesign.web.curve import curve_facts
 
@@ -62,6 +58,9 @@ def check_page_target(path: str | Path, *, overwrite: bool = False) -> Path:
     return target
 
 
+# The page of a mechanism or a map has its exact integers (contents.py), the program that proves and shows them
+# (web/browser), and a policy that loads nothing. The sentences and figures are also plain HTML, for readers without
+# scripts. Pages of sweeps and estimates have no scripts.
 def save_page(
     result: Any,
     path: str | Path,
@@ -91,8 +90,7 @@ def save_page(
 
     Returns
     -------
-    Path
-        The file.
+    Path of the file
 
     Raises
     ------

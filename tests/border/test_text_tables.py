@@ -49,7 +49,7 @@ def test_audit_leaves_labels_out(run, words, expected):
     rest = [border_file(word) if str(word).endswith(".csv") else word for word in rest]
     code, out, _ = run("audit", border_file(name), "--metric", metric, *rest, "--json")
     document = json.loads(out)
-    assert code == 0
+    assert code == 1
     assert document["verdict"] == "broken"
     assert document["effective_epsilon"] == pytest.approx(expected, rel=ROUNDED)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 import subprocess
 import sys
@@ -353,3 +354,16 @@ def test_unit_in_a_file_is_untrusted(mechanisms, tmp_path, unit):
     forged = rewritten(mechanism, domain=json.dumps(domain), metric=json.dumps(metric))
     with pytest.raises((VerificationError, InputError)):
         md.verify(write_anyway(forged, tmp_path / "forged.nc"))
+
+
+def test_a_tabled_loss_takes_unit_and_units():
+    table = [[0.0, 1.0], [1.0, 0.0]]
+    loss = md.losses.TableLoss(table, unit="EUR")
+    assert loss == md.losses.TableLoss(table, units="EUR")
+    assert (loss.unit("km"), loss.units) == ("EUR", "EUR")
+    assert replace(loss, values=[[0.0, 2.0], [2.0, 0.0]]).units == "EUR"
+    assert pickle.loads(pickle.dumps(loss)) == loss
+    with pytest.raises(InputError, match="given twice"):
+        md.losses.TableLoss(table, unit="EUR", units="USD")
+    with pytest.raises(InputError, match="type str"):
+        md.losses.TableLoss(table, unit=5)

@@ -16,9 +16,10 @@ from mechdesign.cli.app import PANELS, command
 # 115, then 13 of limits on discs (--disc, --share, --people, pictures of shares), then 19 that say how a file is read:
 # --columns and --crs of seven commands, --prior-is, --nodata-is, --nats-per-cell and --variable, and --no-bound; then
 # --people-per-disc, so that --people has one meaning.
-MOST_OPTIONS = 115 + 13 + 19 + 1
+# --classes of level, --kind, --overwrite and --json of new, --exit-zero of audit and estimate.
+MOST_OPTIONS = 115 + 13 + 19 + 1 + 4 + 2
 SEVERAL = {"--output", "--people"}  # files by their suffix
-ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare")
+ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare", "new")
 
 
 def leaves(group, *before):
@@ -35,9 +36,9 @@ def options(one):
 
 
 @needs("geo", "sessions", "surveys")
-def test_fourteen_commands_have_few_options():
+def test_fifteen_commands_have_few_options():
     commands = dict(leaves(command()))
-    assert len(commands) == 14
+    assert len(commands) == 15
     assert {names[0] for names in commands} == {name for names in PANELS.values() for name in names}
     assert sum(len(options(one)) for one in commands.values()) <= MOST_OPTIONS
 

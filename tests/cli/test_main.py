@@ -303,7 +303,7 @@ def test_names_with_formulas_are_drawn_as_they_are(run, tmp_path, curve):
         "compare flat --cells 2 --epsilon 1e9",
         "compare line --cells 2 --epsilon 1e100",
         "compare line --cells 2 --scales 0.25:1e100:2",
-        "audit table.csv --metric euclidean --epsilon 1e-100 --unit km --grid 2 --cell 1",
+        "audit table.csv --metric euclidean --epsilon 1e-100 --unit km --grid 2 --cell 1 --exit-zero",
         pytest.param("level --within 1e-100 --epsilon 1e100 --reports 9223372036854775807", marks=needs("geo")),
     ],
 )

@@ -31,6 +31,7 @@ def people(tmp_path):
     return path
 
 
+@pytest.mark.study
 @needs("positions")
 def test_the_call_on_the_page_makes_its_figures(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -41,9 +42,9 @@ def test_the_call_on_the_page_makes_its_figures(tmp_path, monkeypatch, capsys):
     output = " ".join(capsys.readouterr().out.split())
     content = page.partition(block)[2].partition("`people=FILE`")[0]
     figures = re.findall(r"(\d+\.\d) m", content)
-    assert figures == ["591.8", "591.5", "571.1"]
+    assert figures == ["532.8", "516.2", "549.7"]
     assert [figure for figure in figures if f"{figure} m" not in output] == []
-    assert names["loss"] == pytest.approx(591.72, abs=0.01)
+    assert names["loss"] == pytest.approx(532.73, abs=0.02)
     assert md.verify("rome.nc").certified
 
 

@@ -170,7 +170,7 @@ def test_coordinates_on_wrong_dimension_are_refused() -> None:
     """The lattice of 4 x 4 secrets in a file whose mass has four rows: edges would end beyond the table."""
     mechanism = table()
     few = mechanism["mass"].values[:4]
-    altered = mechanism.drop_vars(["mass", "prior", "level", "dual"]).rename_dims(secret="place")
+    altered = mechanism.drop_vars(["mass", "prior", "level", "dual", "tree"]).rename_dims(secret="place")
     altered = altered.assign(mass=(("secret", "report"), few), prior=("secret", np.full(4, 0.25)))
     for use in (lambda m: md.Sampler(mechanism=m), lambda m: md.export(m, "never.csv"), MechanismFile.read):
         with pytest.raises(VerificationError, match="secret_x: must be there as float64 over"):

@@ -219,12 +219,12 @@ def test_nearly_equal_edges_are_raised() -> None:
     edges = problem.edges
     length = edges.length * (1 + 0.4 * HALF_OPEN * np.random.default_rng(0).uniform(-1, 1, len(edges.length)))
     cost = problem.weighted_loss
-    group, raised = edge_orbits(cost, problem, replace(edges, length=length))
+    group, raised = edge_orbits(cost, problem.domain, problem.reports, replace(edges, length=length))
     assert len(group.ways) == 8
     assert (raised.length >= length).all()
-    assert np.array_equal(edge_orbits(cost, problem, raised)[1].length, raised.length)
+    assert np.array_equal(edge_orbits(cost, problem.domain, problem.reports, raised)[1].length, raised.length)
     short = Edges(tail=edges.tail[1:], head=edges.head[1:], length=edges.length[1:])
-    assert len(edge_orbits(cost, problem, short)[0].ways) == 1
+    assert len(edge_orbits(cost, problem.domain, problem.reports, short)[0].ways) == 1
 
 
 @pytest.mark.parametrize(

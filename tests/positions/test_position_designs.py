@@ -219,7 +219,7 @@ def test_ctrl_c_in_bound_keeps_design(monkeypatch):
         return real_near_edges(*arguments)
 
     monkeypatch.setattr(between, "near_edges", interrupt)
-    mechanism = md.solve(CASES["square"](), gap=0.01)
+    mechanism = md.solve(CASES["square"](), gap=0.01, bound=True)
     assert mechanism.attrs["stopped"] == "gap"
     assert "price" not in json.loads(mechanism.attrs["parameters"])
     assert md.verify(mechanism).certified

@@ -233,4 +233,4 @@ def test_four_levels_equal_quarter_levels():
     a, b, c, d = levels = [4, 20, 36, 84]
     rows = [a, (a + b) // 2, b], [(a + c) // 2, sum(levels) // 4, (b + d) // 2], [c, (c + d) // 2, d]
     quarters = [rows[i + k][j + m] for i in (0, 1) for j in (0, 1) for k in (0, 1) for m in (0, 1)]
-    assert verify_table._corner_levels(levels) == verify_table._corner_levels(quarters)
+    assert verify_table.corner_levels(levels) == verify_table.corner_levels(quarters)

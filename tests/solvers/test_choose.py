@@ -25,7 +25,8 @@ from mechdesign.solvers.choose import (
     optimal_attempts,
     rejection_reason,
 )
-from mechdesign.solvers.estimate import route_facts, route_sentence
+from mechdesign.solvers.cost_model import GAP, POOL_GAP
+from mechdesign.solvers.estimate import default_gap, route_facts, route_sentence
 
 
 def places(count: int, level: float = 0.01) -> DesignProblem:
@@ -118,6 +119,22 @@ def test_explanation_names_program_and_rule() -> None:
 @needs("factored")
 def test_pool_estimate_has_its_own_gap() -> None:
     assert "to a gap of 0.5 %" in route_sentence(load_problem("philadelphia", cells=30), "pool")
+
+
+@needs("factored")
+def test_pool_has_its_own_default_gap() -> None:
+    problem = load_problem("philadelphia", cells=6)
+    assert default_gap(md.programs.Optimal(problem)) == GAP
+    assert default_gap(md.programs.Optimal(problem), "pool") == POOL_GAP
+    assert '"gap": 0.005' in md.solve(problem, method="pool").attrs["parameters"]
+    assert '"gap": 0.001' in md.solve(problem).attrs["parameters"]
+
+
+def test_estimate_is_for_the_gap_asked_for() -> None:
+    problem = load_problem("philadelphia", cells=15)
+    assert route_facts(problem, gap=1e-6)["expected_seconds"] > route_facts(problem)["expected_seconds"]
+    assert "to a gap of 0.0001 %" in route_sentence(problem, gap=1e-6)
+    assert "Much longer to the 0.1 % asked for" in route_sentence(problem, "pool", 1e-3)
 
 
 def test_more_places_have_longer_estimates() -> None:

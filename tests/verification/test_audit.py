@@ -380,8 +380,9 @@ def test_command_line(run, run_json, table):
     assert run_json("audit", table, "--metric", "fixed.nc")[1] == {**result, "repaired": None}
     assert load("fixed.nc").attrs["program"] == "repaired"
     code, out, _ = run(*words)
-    assert code == 0
+    assert code == 1
     assert "broken" in out
+    assert run(*words, "--exit-zero")[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -400,7 +401,7 @@ def test_a_level_in_every_form(run, table, metric, words, epsilon):
         asked = on(domain, Euclidean(epsilon=float(epsilon), unit="km"), SquaredDistance())
     result = audit(TABLE, asked)
     expected = {**result.as_dict(), "repaired": None}
-    assert (code, json.loads(out)) == (0, expected)
+    assert (code, json.loads(out)) == (0 if result else 1, expected)
 
 
 def test_lengths_are_metres_with_distance_and_factor(run_json, table):
@@ -429,7 +430,7 @@ def test_invalid_levels_are_refused(run, table, words, field):
 
 @pytest.mark.parametrize("words", ["--metric line --cells 3 --epsilon 1.5", "--metric discrete --epsilon=0.8"])
 def test_metrics_of_the_command_line(run_json, table, words):
-    code, result = run_json("audit", table, *words.split())
+    code, result = run_json("audit", table, *words.split(), "--exit-zero")
     assert code == 0
     assert result["ratio"] > 0
 
@@ -450,3 +451,16 @@ def test_a_graph_in_a_mechanism_file_is_its_metric(run_json, tmp_path, monkeypat
 def test_a_constant_table_reveals_nothing():
     result = audit(np.full((4, 3), 1 / 3), answers(4), normalise=True)
     assert (result.ratio, result.verdict, result.breaches) == (0, "holds", 0)
+
+
+def test_verdicts_are_their_truth():
+    """`if audit(...)` and `if verify(...)` ask for the verdict."""
+    asked = answers(3, 0.8)
+    table = np.full((3, 3), 1 / 3)
+    assert audit(table, asked)
+    assert not audit(np.eye(3), asked)
+    mechanism = baselines.repair_table(table, asked)
+    assert verify(mechanism)
+    mass = mechanism["mass"].values.copy()
+    mass[0, 0] += np.uint64(1)
+    assert not verify(mechanism.assign(mass=(("secret", "report"), mass, mechanism["mass"].attrs)))

@@ -96,6 +96,15 @@ def test_the_sentences_of_a_page_are_those_of_python(tmp_path, every):
         assert (told["position_claim"] is None) is (verified.position_claim is None)
 
 
+@pytest.mark.parametrize("name", ["answers", "grades"])
+def test_sentences_of_classes_are_those_of_python(tmp_path, name):
+    (tmp_path / "texts.json").write_text(json.dumps([vars(honest(name))]))
+    (told,) = in_node(tmp_path, proof_script() + SENTENCES)
+    assert told["headline"] == json.loads(honest(name).contents)["facts"]["sentence"]
+    assert "(classes)" in told["claim"]
+    assert told["headline"].startswith(f"Protects these {mechanism_of(name).sizes['secret']} classes (")
+
+
 def test_parts_are_those_of_python(tmp_path):
     rng = random.Random(5)
     lengths = [0.0, 1e-12, 0.5, math.log(2), 1.0, 43.0, 79.9, 81.0, *(rng.uniform(0, 90) for _ in range(300))]

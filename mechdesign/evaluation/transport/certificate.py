@@ -115,10 +115,8 @@ def balance(plan: Plan, moved: Excess, size: int) -> Plan:
 
 
 def in_order(supply: Vector, demand: Vector) -> tuple[Indices, Indices, Vector]:
-    """Rows, columns and masses of the plan that serves demand (c,) from supply (r,) first come, first served.
-
-    On a line with places in order it is optimal. If the sums differ, the surplus stays.
-    """
+    """Rows, columns and masses of the plan that serves demand (c,) from supply (r,) first come, first served."""
+    # On a line with places in order it is optimal. If the sums differ, the surplus stays.
     # Both sides are intervals of [0, total] in order of place. Every piece between two ends has one row and one column.
     offered, demanded = np.cumsum(supply), np.cumsum(demand)
     end = min(offered[-1], demanded[-1])

@@ -1,8 +1,4 @@
-"""Ground distance: the distance between the places between which mass is moved.
-
-Euclidean between the places of a domain, in its unit, or a table that is checked to be a metric. Source: Alvim et al.
-2018, section II, where the Kantorovich lifting takes any metric.
-"""
+"""Ground distance: the distance between the places between which mass is moved."""
 
 from __future__ import annotations
 
@@ -22,6 +18,8 @@ from mechdesign.problem.domain import Domain
 ROUNDING = 2.0**-40  # of the diameter: the breach of symmetry or of the triangle inequality that a table may have
 
 
+# Euclidean between the places of a domain, in its unit, or a table that is checked to be a metric. Source: Alvim et al.
+# 2018, section II, where the Kantorovich lifting takes any metric.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ground:
     """Distances between n places; make one with `Ground.of`. Either `points` or `table` is None."""
@@ -36,10 +34,8 @@ class Ground:
 
     @classmethod
     def of(cls, places: Domain | ArrayLike) -> Ground:
-        """The ground distance of a domain (Euclidean) or of a table (n, n), which has unit "1" and must be a metric.
-
-        Cost: O(n) for a domain; O(n^3) for a table.
-        """
+        """The ground distance of a domain (Euclidean) or of a table (n, n), which has unit "1" and must be a metric."""
+        # Cost: O(n) for a domain; O(n^3) for a table.
         if isinstance(places, Domain):
             return _of_points(places)
         table = _symmetric_table(as_numbers(places, "domain"))

@@ -88,7 +88,6 @@ def kantorovich(
     Returns
     -------
     Kantorovich
-        Value, bounds, plan and potentials.
 
     Examples
     --------

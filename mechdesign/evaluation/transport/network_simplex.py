@@ -6,8 +6,6 @@
 A spanning tree joins sources, targets and a root. An arc to or from the root costs `PENALTY`: a source may ship to a
 target through the root at twice the largest cost. The tree is strongly feasible: arcs without flow point to the root.
 The choice of the leaving arc keeps it so, and hence the method ends (Cunningham 1976).
-
-All compiled functions stand in this file: Numba's cache does not notice a change of a callee in another file.
 """
 
 from __future__ import annotations
@@ -50,10 +48,8 @@ class TransportTree:
         _greedy(order, self._tail, self._head, self._balance, self._parent, self._arc, self._up, self._flow)
 
     def solve(self) -> tuple[Vector, Vector, float]:
-        """Optimal potentials u (r,) and v (c,) over the columns so far, and the cost of the flow.
-
-        u(i) - v(j) is the cost on tree arcs, and at most cost + 1e-12 on all columns.
-        """
+        """Optimal potentials u (r,) and v (c,) over the columns so far, and the cost of the flow."""
+        # u(i) - v(j) is the cost on tree arcs, and at most cost + 1e-12 on all columns.
         # A usual size of blocks: larger ones find better pivots, smaller ones scan less.
         block = max(64, math.isqrt(len(self._cost)))
         _optimise(
@@ -81,6 +77,7 @@ def _whole_units(masses: Vector) -> Integers:
     return numbers
 
 
+# All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 @numba.njit(cache=True, nogil=True)
 def _greedy(order, tail, head, balance, parent, arc, up, flow):  # type: ignore[no-untyped-def]
     """Serve along the columns in order, and hang every tree of used columns on the root."""

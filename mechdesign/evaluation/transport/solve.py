@@ -1,12 +1,4 @@
-"""Solve transport programs between places by column generation from coarse to fine, and certify the result.
-
-Over a domain the places are grouped (cells in twos per axis) and the coarse program is solved in the same way. Its
-potentials, extended to the fine places, select the first columns. Columns are added until pricing all of them closes
-the gap. On a line the distribution functions give plan and potentials in closed form.
-Memory: the costs (r, c) between places with an excess, 200 MB for 10,000 places.
-
-All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
-"""
+"""Solve transport programs between places by column generation from coarse to fine, and certify the result."""
 
 from __future__ import annotations
 
@@ -29,11 +21,13 @@ _COARSE_GAP = 1e-3  # relative gap to which coarse programs are solved
 _UNGROUPED_ENTRIES = 2500  # entries of the plan up to which places are not grouped
 
 
+# Over a domain the places are grouped (cells in twos per axis) and the coarse program is solved in the same way. Its
+# potentials, extended to the fine places, select the first columns. Columns are added until pricing all of them closes
+# the gap. On a line the distribution functions give plan and potentials in closed form. Memory: the costs (r, c)
+# between places with an excess, 200 MB for 10,000 places.
 def transport(ground: Ground, moved: Excess, *, tolerance: float = 1e-9) -> tuple[Certified, str]:
-    """The certified minimum cost of moving an excess over the ground distance, and the method: "line" or "network".
-
-    Stops at a relative gap of `tolerance`, or when no remaining column would narrow it.
-    """
+    """The certified minimum cost of moving an excess over the ground distance, and the method: "line" or "network"."""
+    # Stops at a relative gap of `tolerance`, or when no remaining column would narrow it.
     method = "line" if ground.line else "network"
     if not moved.difference.any():
         return nothing_to_move(ground.size), method
@@ -130,14 +124,13 @@ def _on_a_line(ground: Ground, moved: Excess) -> Certified:
 
 
 def cheapest_columns(cost: Matrix, u: Vector, v: Vector, count: int, below: float = np.inf) -> tuple[Indices, Vector]:
-    """Keys i c + j, sorted, of the `count` smallest reduced costs under `below` of every row and column; minima by row.
-
-    Reduced costs are cost(i, j) - u(i) + v(j), for cost (r, c).
-    """
+    """Sorted keys i c + j of the `count` smallest reduced costs under `below` by row and column; minima by row."""
+    # Reduced costs are cost(i, j) - u(i) + v(j), for cost (r, c).
     keys, row_minima = _cheapest_columns(cost, u, v, min(count, *cost.shape), below)
     return np.unique(keys[keys >= 0]), row_minima
 
 
+# All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 @numba.njit(cache=True, nogil=True)
 def _insert(value, key, values, keys):  # type: ignore[no-untyped-def]
     """Insert (value, key) into the ascending `values` (k,), and drop the last."""

@@ -107,7 +107,6 @@ def lattice_words(problem: DesignProblem) -> Words:
 
 
 def _caption(problem: DesignProblem) -> str:
-    """The problem, its size and its loss, and the loss that centres of cells add."""
     caption = f"{problem.name}: {problem.domain.size} secrets, {problem.loss.name} loss."
     within = problem.loss.within_cell(problem.domain)
     if within is None:
@@ -118,7 +117,6 @@ def _caption(problem: DesignProblem) -> str:
 
 
 def _legend(problem: DesignProblem, shown: Sequence[Column]) -> dict[str, str | None]:
-    """The meaning of each printed column, by its heading."""
     # Over a Euclidean metric log-ratios per distance are compared over all pairs; elsewhere no single level exists.
     effective = "claimed eps times ratio"
     if problem.metric.kind == "euclidean":

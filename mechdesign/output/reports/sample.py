@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mechdesign.base.labels import join_labels
+from mechdesign.base.numbers import whole_number
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.accuracy import SHARE, round_up
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.output.text_tables import Block, Note, TextTable
+from mechdesign.problem.classes import label_arrays
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse_degrees, round_coordinate
-from mechdesign.solvers.result import Progress
-from mechdesign.verification.verify import file_kind
+from mechdesign.verification.kinds import file_kind
+
+if TYPE_CHECKING:
+    from mechdesign.solvers.result import Progress
 
 MAX_REPORTS = 1_000_000  # of one document: half a gigabyte
 
@@ -24,16 +29,14 @@ def sample_document(
     *,
     at: Sequence[float] | None = None,
     degrees: tuple[float | None, float | None] = (None, None),
-    secret: int | None = None,
+    secret: int | str | None = None,
     count: int = 1,
     seed: int | None = None,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> dict[str, Any]:
-    """Draw `count` reports for a place `at`, degrees (east, north) or the number `secret`; never name the secret.
-
-    With a claim about positions the place itself draws (a secret: its centre), otherwise its cell. Coordinates have
-    the decimals of a tenth of a cell. Raises VerificationError for a mechanism that is not certified.
-    """
+    """Draw `count` reports for a place `at`, degrees (east, north) or a secret, by number or label; never name it."""
+    # With a claim about positions the place itself draws (a secret: its centre), otherwise its cell. Coordinates have
+    # the decimals of a tenth of a cell. Raises VerificationError for a mechanism that is not certified.
     if count > MAX_REPORTS:
         raise SizeError(f"at most {MAX_REPORTS:,} reports are written at a time", field="n", value=count)
     longitude, latitude = degrees
@@ -41,6 +44,8 @@ def sample_document(
     if (longitude is None) != (latitude is None) or chosen != 1:
         raise InputError("one place is needed: --at X Y, --lon E --lat N, or --secret N", field="at")
     kind = file_kind(mechanism)
+    if isinstance(secret, str):
+        secret = _secret_number(mechanism, secret)
     sampler: Any
     if kind is not None and kind.sampler is not None:
         sampler = kind.sampler(mechanism, on_progress=on_progress)
@@ -59,9 +64,14 @@ def sample_document(
     else:
         drawn = sampler.sample(secret, count, at=at, rng=seed)
     axes = [a for a in AXES if f"report_{a}" in drawn.coords]
-    coordinates = {
+    unit = drawn[f"report_{axes[0]}"].attrs["units"]
+    labels = np.ravel(drawn["report_label"].values).tolist() if "report_label" in drawn.coords else None
+    # Classes without an order have numbers for coordinates, which say nothing.
+    axes = axes if domain.has_distances else []
+    coordinates: dict[str, Any] = {} if labels is None else {"report_label": labels}
+    coordinates |= {
         f"report_{axis}": [round_coordinate(x, digits) for x in np.ravel(drawn[f"report_{axis}"].values).tolist()]
-        for axis, digits in zip(axes, identifying_digits(placed), strict=True)
+        for axis, digits in zip(axes, identifying_digits(placed), strict=False)
     }
     if longitude is not None:
         assert domain.plane is not None
@@ -74,9 +84,22 @@ def sample_document(
         "reports": np.ravel(drawn.values).tolist(),
         **coordinates,
         "accuracy": _radii(drawn),
-        "unit": drawn[f"report_{axes[0]}"].attrs["units"],
+        "unit": unit,
         **{name: drawn.attrs[name] for name in ("bits", "claim", "cost")},
     }
+
+
+def _secret_number(mechanism: Any, word: str) -> int:
+    """The number of a secret by its label, or by its number where no label is that number."""
+    attrs = getattr(mechanism, "attrs", {})
+    labels = label_arrays(attrs).get("secret", np.empty(0, str)).tolist()
+    if word in labels:
+        return int(labels.index(word))
+    try:
+        return whole_number(word)
+    except ValueError as error:
+        remedy = f"use one of {join_labels(labels)}" if labels else "use the number of a secret"
+        raise InputError("is not a secret", field="secret", value=word, remedy=remedy) from error
 
 
 def _radii(drawn: Any) -> list[float] | None:
@@ -92,7 +115,7 @@ def sample_words(document: Mapping[str, Any]) -> Iterator[Block]:
     if document["accuracy"] is not None:
         columns.append("accuracy")
     unit = "" if document["unit"] == "1" else f" [{document['unit']}]"
-    units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]"}
+    units = {"report_longitude": " [degree east]", "report_latitude": " [degree north]", "report_label": ""}
     lines = zip(document["reports"], *(document[name] for name in columns), strict=True)
     yield TextTable(
         ["report", *(name + units.get(name, unit) for name in columns)],

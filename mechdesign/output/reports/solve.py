@@ -22,6 +22,7 @@ from mechdesign.mechanism.figures import relative_gap
 from mechdesign.mechanism.mechanism_file import MechanismFile, stored_domain
 from mechdesign.output.captions import readable_unit
 from mechdesign.output.sentences import (
+    any_gap,
     bound_sentence,
     error_sentence,
     has_large_gap,
@@ -42,18 +43,25 @@ _WORDS = {
     "claimed_epsilon": "claimed eps",
     "effective_epsilon": "effective eps",
     "row_ratio": "ratio of rows",
+    "any_gap": "gap over every mechanism",
 }
 _LAST = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")  # of the figures
 _ROWS = 5  # figures printed without --verbose
-_FIRST = ("fallback", "published", "remark", "effective_epsilon", "gap", "position_loss", "loss", "file", "program")
-_DOWN = ("lower_bound", "cell_lower_bound")  # figures that are rounded down
+_FIRST = (
+    *("fallback", "published", "remark", "effective_epsilon", "any_gap"),
+    *("gap", "position_loss", "loss", "file", "program"),
+)
+_DOWN = ("lower_bound", "any_lower_bound", "cell_lower_bound")  # figures that are rounded down
 _UP = (
     *("loss", "objective", "remapped_loss", "within_cell_error", "position_loss"),
     *("effective_epsilon", "ratio", "row_ratio"),
 )
 _FORMS = {"seconds": ".1f", "peak_mb": ".0f"}
 _NAMED, _COUNTED = 5e-3, 1e-3  # probability from which a secret is named, and from which it is counted
-_LOSSES = ("loss", "lower_bound", "remapped_loss", "within_cell_error", "position_loss", "cell_lower_bound")
+_LOSSES = (
+    *("loss", "lower_bound", "any_lower_bound", "remapped_loss"),
+    *("within_cell_error", "position_loss", "cell_lower_bound"),
+)
 _LEVELS = ("claimed_epsilon", "effective_epsilon")
 _UNPROVED = "the new mechanism does not verify and was not saved; report this problem"
 
@@ -71,15 +79,15 @@ def require_verified(mechanism: xr.Dataset) -> Verification:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SolveReport:
-    """Figures of one mechanism, None if one does not exist. Losses are in loss units, levels in nats per unit.
+    """Figures of one mechanism, None if one does not exist. Losses are in loss units, levels in nats per unit."""
 
-    - gap: relative to the objective if objective_of names one, else to the loss.
-    - remapped_gap: relative to the remapped loss of a factored mechanism.
-    - within_cell_error: mean loss of moving positions to cell centres; position_loss: the loss to the true position.
-    - cell_lower_bound: bounds the loss among mechanisms that are private between cell centres only; price: the relative
-      excess of the objective over it.
-    - beside: further figures of the document.
-    """
+    # - gap: relative to the objective if objective_of names one, else to the loss.
+    # - remapped_gap: relative to the remapped loss of a factored mechanism.
+    # - within_cell_error: mean loss of moving positions to cell centres; position_loss: the loss to the true position.
+    # - any_lower_bound, any_gap: bounds the loss of every mechanism with the claim between positions and the reports.
+    # - cell_lower_bound: bounds the loss among mechanisms that are private between cell centres only.
+    # - price: the relative excess of the objective over it.
+    # - beside: further figures of the document.
 
     mechanism: xr.Dataset
     verification: Verification
@@ -96,6 +104,8 @@ class SolveReport:
     objective_of: str | None
     lower_bound: float | None
     gap: float | None
+    any_lower_bound: float | None
+    any_gap: float | None
     remapped_loss: float | None
     remapped_gap: float | None
     within_cell_error: float | None
@@ -153,6 +163,8 @@ class SolveReport:
             objective_of=attrs.get("objective_of"),
             lower_bound=bound,
             gap=gap,
+            any_lower_bound=attrs.get("any_lower_bound"),
+            any_gap=None if is_factored else any_gap(MechanismFile.read(mechanism)),
             remapped_loss=remapped,
             remapped_gap=remapped_gap,
             position_loss=where_possible("the loss at true positions", lambda: position_loss(mechanism), None),
@@ -180,10 +192,16 @@ class SolveReport:
         return {**figures, **self.beside}
 
     def words(
-        self, *, verbose: bool = False, because: str | None = None, limit: float | None = None, more: str = ""
+        self,
+        *,
+        verbose: bool = False,
+        because: str | None = None,
+        limit: float | None = None,
+        first: str = "",
+        more: str = "",
     ) -> Iterator[Block]:
-        """The text of the report: `sentences`, then `more`, then `rows`."""
-        yield join_sentences([*self.sentences(because=because, limit=limit), more])
+        """The text of the report: `first`, `sentences`, `more`, then `rows`."""
+        yield join_sentences([first, *self.sentences(because=because, limit=limit), more])
         yield self.rows(verbose=verbose)
 
     def sentences(self, *, because: str | None = None, limit: float | None = None) -> list[str | None]:
@@ -197,7 +215,7 @@ class SolveReport:
             error_sentence(stored, at_position=self.position_loss),
             bound_sentence(stored, at_position=self.position_loss, gap=self.gap),
         ]
-        if self.method == "columns":
+        if self.method == "columns" and self.any_gap is None:
             parts.append("Made by weighting certified columns: it is not known how far the loss is from the minimum.")
         parts.append("The claim is proved in integers.")
         if self.price is not None:
@@ -213,6 +231,7 @@ class SolveReport:
         hidden = {"certified", "chosen", "protects", "within", "factor_within"}
         if not verbose:
             hidden |= {"claim", "position_claim", "row_ratio", "peak_mb", "objective_of"}
+            hidden |= set() if self.any_gap is None else {"gap"}
             hidden |= {"objective", "loss"} if stored.positions is not None else set()
         if figures["fallback"] == "none":
             hidden.add("fallback")
@@ -227,7 +246,8 @@ class SolveReport:
         # The bound of another objective may have another unit.
         if self.objective_of is not None:
             units |= {"lower_bound": "", "cell_lower_bound": ""}
-        units |= dict.fromkeys(_LEVELS, f"nats per {unit_word(stored.domain.unit)}")
+        per_length = f"nats per {unit_word(stored.domain.unit)}"
+        units |= dict.fromkeys(_LEVELS, per_length if stored.domain.has_distances else "nats")
         return {
             words.get(name, name.replace("_", " ")): f"{_figure(name, figures[name])} {units.get(name, '')}".rstrip()
             for name in names
@@ -256,7 +276,7 @@ def _figure(name: str, value: Any) -> str:
     """Format a figure: losses and levels rounded up to six digits, bounds down, gaps and prices in percent."""
     if name in _FORMS:
         return format(value, _FORMS[name])
-    if name in ("gap", "remapped_gap", "price"):
+    if name in ("gap", "any_gap", "remapped_gap", "price"):
         return percent(value, up=True)
     if isinstance(value, float) and name.removeprefix("alternative_") in (*_UP, *_DOWN):
         return number(value, up=name not in _DOWN, digits=6)
@@ -292,6 +312,8 @@ def worst_prior(mechanism: xr.Dataset) -> str:
 
 
 def _secret_words(domain: Domain, secret: int) -> str:
+    if domain.labels is not None:
+        return domain.labels[secret]
     if domain.kind == "nodes":
         return f"secret {secret}"
     words = ", ".join(f"{x:.4g}" for x in domain.points[secret])

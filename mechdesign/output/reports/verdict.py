@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,6 +13,7 @@ from mechdesign.evaluation.loss import position_loss
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.captions import readable_unit
 from mechdesign.output.sentences import (
+    any_gap,
     bound_sentence,
     error_sentence,
     join_sentences,
@@ -26,9 +27,9 @@ from mechdesign.verification.verify import OF_A_MAP, Verification
 
 @dataclass(frozen=True, kw_only=True)
 class RuleAuditor:
-    """Audits rules by which devices round positions: audit(rule) returns a JSON document, words(document) its text."""
+    """Audits rules by which positions are blurred: audit(rule, latitude=, disc=) returns a JSON document."""
 
-    audit: Callable[[str], dict[str, Any]]
+    audit: Callable[..., dict[str, Any]]
     words: Callable[[Mapping[str, Any]], Iterator[Block]]
 
 
@@ -48,7 +49,9 @@ def verification_words(
             at_position = position_loss(stored.mechanism)
             parts += [limit_sentences(stored) or ""]
             parts.append(error_sentence(stored, at_position=at_position))
-            if result.lower_bound_checked and (best := bound_sentence(stored, at_position=at_position)) is not None:
+            # The bound over every mechanism was checked too, or the file is not certified.
+            is_bounded = result.lower_bound_checked or any_gap(stored) is not None
+            if is_bounded and (best := bound_sentence(stored, at_position=at_position)) is not None:
                 parts.append(best)
         sums = "no row sum exceeds its bound" if result.edge_source == OF_A_MAP else "every row sum is exact"
         checks = f"Checked in integers: every inequality of the claim holds, and {sums}."
@@ -67,9 +70,7 @@ def verification_words(
         else f"{result.position_breaches} inequalities broken",
         "ratio": None if result.ratio is None else number(result.ratio, up=True, digits=9),
         "ratio of rows": number(result.row_ratio or 0.0, up=True, digits=9) if rows and verbose else None,
-        "closest to claim": f"report {worst['report']}, secret {worst['secret']} versus {worst['other']}"
-        if worst is not None and (verbose or not rows)
-        else None,
+        "closest to claim": _triple(worst, stored) if worst is not None and (verbose or not rows) else None,
         "expected loss": None
         if result.expected_loss is None
         else f"{number(result.expected_loss, up=True, digits=9)} {_loss_unit(stored)}".rstrip(),
@@ -81,6 +82,20 @@ def verification_words(
         "claim of positions": result.position_claim if verbose else None,
     }
     yield from ({"another reason": reason} for reason in result.reasons[1:])
+
+
+def checker_words(claims: Sequence[str]) -> list[str]:
+    """The sentence of the claims that an extracted checker proved."""
+    return [f"Checked by a program extracted from a machine-checked proof: {'; '.join(claims)}."]
+
+
+def _triple(worst: Mapping[str, int], stored: MechanismFile | None) -> str:
+    """A report and two secrets, by their labels if they are classes of a certified file."""
+    secrets = None if stored is None else stored.domain
+    reports = None if stored is None or stored.is_factored else stored.problem.reports
+    u, v, y = worst["secret"], worst["other"], worst["report"]
+    first, second = (str(k) if secrets is None else secrets.name_of(k) for k in (u, v))
+    return f"report {y if reports is None else reports.name_of(y)}, secret {first} versus {second}"
 
 
 def _loss_unit(stored: MechanismFile | None) -> str:
@@ -100,6 +115,10 @@ def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: b
     """The verdict of an audit, its findings, and the loss of the repaired table; the metric if `verbose`."""
     worst, zeros, sums, infinite = result.worst, result.zeros, result.row_sums, result.ratio is None
     unit = readable_unit(result.loss_unit)
+
+    def name(role: str) -> str:
+        return str(worst.get(f"{role}_label", worst[role]))
+
     if infinite:
         why = "a report is possible from one secret and impossible from another"
         yield f"The table is not private at any scale of the metric: {why}."
@@ -115,8 +134,8 @@ def audit_words(result: Audit, repaired: Mapping[str, Any] | None, *, verbose: b
         "effective eps": _level(result, result.effective_epsilon),
         "ratio": "infinite: a zero meets a positive probability" if infinite else f"{result.ratio:.6g}",
         "ratio without zeros": f"{result.finite_epsilon:.6g}",
-        "worst": f"report {worst['report']}: {worst['probability']:.6g} from secret {worst['secret']}, "
-        f"{worst['other_probability']:.6g} from {worst['other']}, {worst['distance']:.6g} nats apart",
+        "worst": f"report {name('report')}: {worst['probability']:.6g} from secret {name('secret')}, "
+        f"{worst['other_probability']:.6g} from {name('other')}, {worst['distance']:.6g} nats apart",
         "zeros": f"{zeros['entries']} entries, {zeros['mixed_columns']} columns with zeros and other entries, "
         f"{zeros['empty_columns']} columns of zeros",
         "row sums": f"counts: {divided}"

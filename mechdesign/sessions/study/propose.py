@@ -40,10 +40,9 @@ _CHOOSING, _SHORTLISTING = 0.5, 0.6  # of the remaining time, for the rule of a 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Point(FrozenRecord):
-    """A total and the best rule at it: mean error, share of homes that each attack identifies, certified nats.
+    """A total and the best rule at it: mean error, share of homes that each attack identifies, certified nats."""
 
-    nats is the exponent of (1) for two weeks and homes at a distance of the radius.
-    """
+    # nats is the exponent of (1) for two weeks and homes at a distance of the radius.
 
     total: float
     rule: PricedRule
@@ -171,10 +170,8 @@ def session_design(setting: Setting, priced: PricedRule) -> SessionDesign:
 
 
 def homes_found(setting: Setting, run: SimulatedRun, homes: Points) -> dict[str, float]:
-    """The share of people whose home (people, 2) each attack names within the radius; "filter" only if a filter ran.
-
-    An attack names the mean or mode of a person's estimates at night, or the best home by the filter's belief.
-    """
+    """The share of people whose home (people, 2) each attack names within the radius; "filter" only if a filter ran."""
+    # An attack names the mean or mode of a person's estimates at night, or the best home by the filter's belief.
     points = setting.domain.points
     days = run.estimates.shape[1] // setting.ticks
     dark = run.estimates[:, np.tile(nights(setting.ticks), days)]

@@ -1,7 +1,4 @@
-"""Sessions simulated for many people at once, by the clock rule and the risk rule, and ranked by their error.
-
-The steps are those of `Session`. Draws are pseudo-random, beliefs in single precision.
-"""
+"""Sessions simulated for many people at once, by the clock rule and the risk rule, and ranked by their error."""
 
 from __future__ import annotations
 
@@ -26,6 +23,7 @@ _BITS = 24  # of a cost: sums of a day's costs are then exact in doubles, and wi
 _TOGETHER = 1 << 14  # numbers of the beliefs that are simulated at a time, so that they fit into a processor's cache
 
 
+# The steps are those of `Session`. Draws are pseudo-random, beliefs in single precision.
 @dataclass(frozen=True, kw_only=True)
 class PricedRule:
     """A rule with the cost of its k-th report of a day, in nats within the radius; table j costs the j-th of them."""

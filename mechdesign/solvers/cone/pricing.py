@@ -12,14 +12,9 @@ on convergence. Summed over reports,
 
 a Lagrangian bound: rows sum to 1, so P(y | anchor(y)) <= 1.
 
-Raising. Far from the anchor a ray with g(anchor) = 1 is as large as e^D, and multiplies an error of lambda by that.
-With weights w(u) > 0 the trial multipliers lambda - t w, t >= 0, are admissible too. No ray has a negative price from
+`homogeneous_bound` looks for better multipliers lambda - t w, w > 0. No ray has a negative price from
 
-    t* = max over reports y and rays g of <lambda - cost_y, g> / <w, g>,                                            (3)
-
-which does not depend on how rays are normalised. There the bound is sum (lambda - t* w). Dinkelbach's method finds t*
-(Dinkelbach 1967, Management Science 13): price at a t, raise t to the largest ratio of the priced rays, repeat.
-`lower_bound` at the trial multipliers gives the bound: neither the pivoting nor t* enters its proof.
+    t* = max over reports y and rays g of <lambda - cost_y, g> / <w, g>.                                            (3)
 """
 
 from __future__ import annotations
@@ -155,6 +150,13 @@ class ConePricer:
             return self.distance
         return np.asarray(dijkstra(self._matrix, directed=True))
 
+    def joined_pairs(self) -> MaskMatrix:
+        """True (n, n) where an edge joins two places."""
+        joined = np.zeros(self._matrix.shape, np.bool_)
+        rows = np.repeat(np.arange(len(joined)), np.diff(self._matrix.indptr))
+        joined[rows, self._matrix.indices] = True
+        return joined
+
     def distances_to_answers(self, report: Indices) -> Matrix:
         """Distances (m, n) to the nearest secret with each report (n,), inf where none has it."""
         nearest = np.full(self.distance.shape, np.inf)
@@ -275,6 +277,10 @@ def homogeneous_bound(
     visit: Callable[[Vector, Pricing], None] | None = None,  # takes every trial and pricing, with rays
 ) -> Bound:
     """The best bound (2) over trial multipliers dual - t w, with w = |dual| + loss / n, from t = `start` upwards."""
+    # Far from the anchor a ray with g(anchor) = 1 is as large as e^D, and multiplies an error of lambda by that.
+    # However rays are normalised, t* is the same. There the bound is sum (lambda - t* w). Dinkelbach's method finds it
+    # (Dinkelbach 1967, Management Science 13): price at a t, raise t to the largest ratio of the priced rays, repeat.
+    # Neither the pivoting nor t* enters the proof of the bound.
     # w > 0 everywhere, even where a multiplier is 0, so that (3) is finite.
     weight = np.abs(dual) + loss / len(dual)
     t, step, best, first = start, _RAISE.first_step, None, None

@@ -4,30 +4,19 @@
 
 The extreme rays of the cone are spanning trees of tight constraints: along a tree edge g changes by e^{+d} or e^{-d}.
 A pivot takes the tree edge above a node whose subtree gains by moving, scales the subtree until the next constraint is
-tight, and hangs it there. It updates sums over subtrees along the two paths to the root. Its cost is the size of the
-subtree and a scan of the nodes. The sums are computed afresh before the method ends. The ratio test looks at the edges
-of the subtree; on a complete graph, at one minimum of products for every place of the smaller side.
+tight, and hangs it there. Its cost is the size of the subtree and a scan of the nodes.
 
 Cores. Every pricing starts from the tree of the last. On a complete graph it may work within the core of a report, the
 places nearest to it. Any other place u follows as the smallest extension, which satisfies all pairs (McShane 1934):
 
     g(u) = max over v in the core of g(v) e^{-d(u, v)}.                                                             (2)
 
-Negative r(u) outside the core is absorbed by places v with r > 0: for every a >= 0
-
-    -a g(u) >= -a e^{d(u, v)} g(v).                                                                                 (3)
-
-Reductions. Push r = cost - dual from the leaves of any spanning tree to its root. v hands its parent
+Bounds and reductions of multipliers (`dual_reductions`) push r = cost - dual from the leaves of any spanning tree to
+its root. v hands its parent
 
     T e^{-d} where T >= 0,  T e^{+d} where T < 0,                                                                   (4)
 
-where T is the sum of r(v) and all that v received. For g in the cone T g(v) is at least the handed amount times
-g(parent), since g(v) lies in [e^{-d}, e^{d}] g(parent). Where T < 0 and the parent cannot absorb it, and at the root,
-hand over nothing and reduce the dual at v by -T. The handed amount increases with T. Take the dual less the largest
-reduction of any report. Then no T falls, and T at reduced nodes and at the root is 0 or more. Hence no price is
-negative with these multipliers, whatever the trees are.
-
-All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
+where T is the sum of r(v) and all that v received.
 """
 
 from __future__ import annotations
@@ -111,6 +100,7 @@ class Tree(NamedTuple):
 # ---- Public kernels: blocks of reports ----
 
 
+# All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def price_block(  # type: ignore[no-untyped-def]
     cost, dual, anchors, parents, distance, graph, max_pivots, value, cuts, rays
@@ -208,6 +198,10 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def dual_reductions(cost, dual, which, graph, state, reduction, sums):  # type: ignore[no-untyped-def]
     """Raise reduction (n,) of dual until trees of `which` (k,) prove prices >= 0 by (4); fill their sums (k,)."""
+    # For g in the cone T g(v) is at least the handed amount times g(parent), since g(v) lies in [e^{-d}, e^{d}]
+    # g(parent). Where T < 0 and the parent cannot absorb it, and at the root, hand over nothing and reduce the dual at
+    # v by -T. The handed amount increases with T. Take the dual less the largest reduction of any report. Then no T
+    # falls, and T at reduced nodes and at the root is 0 or more. Hence no price is negative, whatever the trees are.
     n = dual.size
     child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     order, rest = np.empty(n, np.int32), np.empty(n)
@@ -264,9 +258,12 @@ def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _optimise(root, r, parent, grow, rises, graph, max_pivots, absolute, g):  # type: ignore[no-untyped-def]
     """Pivot `parent` (n,) to the minimising tree of r (n,), by about `max_pivots` at most; fill g (n,), its ray."""
-    # grow and rises (n,), of `_fill_growth`, change with the tree. absolute: minimum gain against the whole mass.
-    # First the best pivot at a time, while gains are large against the whole. Sums that were updated often do not
-    # resolve small gains far from the root: those are taken in batches with fresh sums and disjoint subtrees.
+    # A pivot updates sums over subtrees along the two paths to the root; they are computed afresh before the end. The
+    # ratio test looks at the edges of the subtree; on a complete graph, at one minimum of products for every place of
+    # the smaller side. The arrays grow and rises (n,), of `_fill_growth`, change with the tree. absolute: minimum gain
+    # against the whole mass. First the best pivot at a time, while gains are large against the whole. Sums that were
+    # updated often do not resolve small gains far from the root: those are taken in batches with fresh sums and
+    # disjoint subtrees.
     n = r.size
     child, following, before = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
     stack, order, stamp = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int64)
@@ -504,7 +501,9 @@ def _extend(inner, outer, core_ray, graph, r, ray, beyond):  # type: ignore[no-u
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _absorb_negative(root, outer, graph, near, rest):  # type: ignore[no-untyped-def]
-    """Let places no farther than the root absorb negative rest (n,) of `outer` (3), rounded to the safe side."""
+    """Let places no farther than the root absorb negative rest (n,) of `outer`, rounded to the safe side."""
+    # For every a >= 0 and places v with r > 0
+    #     -a g(u) >= -a e^{d(u, v)} g(v).                                                                           (3)
     for u in outer:
         for b in range(1, rest.size):
             v = near[u, b]

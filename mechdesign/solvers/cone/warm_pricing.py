@@ -4,12 +4,6 @@
 (tree_simplex.py). Multipliers may be negative, as they are where priors are zero. On a complete graph the simplex works
 on cores: the places nearest to a report that hold all but a share of cost and multipliers under e^{-d}.
 
-`prove` lowers multipliers lambda until no price is negative, and proves it by reductions (tree_simplex.py):
-
-1. price at t = 1, and reduce; once reductions are near zero, the sum of lambda less the reductions is the bound;
-2. lower lambda near the reports whose rays have a negative price, and by 1e-8 everywhere;
-3. price these reports again, with all places as the core where their own reductions matter.
-
 The bound rests on the trees of the last pricing, not on convergence. Source: ours, after Dinkelbach 1967, Wentges 1997.
 """
 
@@ -20,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mechdesign.base.arrays import Indices, Matrix, Vector
+from mechdesign.base.arrays import Indices, Indices32, Matrix, Vector
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound, sum_down
 from mechdesign.solvers.cone.tree_simplex import Effort, TreeState, dual_reductions, price_trees
@@ -205,21 +199,46 @@ class WarmPricer:
         return dual - weight * remaining
 
     def bound_of(self, dual: Vector) -> float:
-        """The bound that multipliers (n,) prove as they are; cores grow until reductions are near zero."""
-        options = self.options
+        """The bound that multipliers (n,) prove as they are."""
+        return max(0.0, sum_down(np.nextafter(dual - self._settle(dual), -np.inf)))
+
+    def _settle(self, dual: Vector) -> Vector:
+        """Price multipliers (n,); cores grow until reductions are near zero. Return these (n,)."""
+        options, reports = self.options, self.priced
         self.set_cores(options.checked_share)
-        reports = self.all_reports
         for _ in range(options.proof_rounds):
             # Step 1 of `prove` alone: the given multipliers are judged, not improved.
             self._price_fixed(dual, reports)
+            self._copy_to_orbits()
             reduction, report_sums = self.reductions(dual)
             least_sum = options.checked_reduction * abs(dual.sum()) / len(report_sums)
             reports = np.flatnonzero((report_sums > least_sum) & (self.trees.core < len(dual)))
+            reports = np.intersect1d(reports, self.priced)
             if len(reports) == 0:
                 break
             self.widen(reports)
-        return max(0.0, sum_down(np.nextafter(dual - reduction, -np.inf)))
+        return reduction
 
+    def final_trees(self, dual: Vector) -> Indices32:
+        """Parents (m, n) of trees that prove the bound of multipliers (n,) without (3) of tree_simplex.py."""
+        self._settle(dual)
+        if self.cone.is_complete:
+            trees = self.trees
+            rank = np.argsort(trees.near[trees.anchor[self.priced]], axis=1, kind="stable")
+            is_outer = rank >= trees.core[self.priced, None]
+            # A tree hands a negative sum to its parent alone, so such places must be in the core.
+            is_negative = self.cost[self.priced] < dual
+            reports = self.priced[(is_outer & is_negative).any(axis=1)]
+            self.widen(reports)
+            self._price_fixed(dual, reports)
+            self._copy_to_orbits()
+        return self.trees.parent
+
+    # `prove` lowers multipliers lambda until no price is negative, and proves it by reductions (tree_simplex.py):
+    #
+    # 1. price at t = 1, and reduce; once reductions are near zero, the sum of lambda less the reductions is the bound;
+    # 2. lower lambda near the reports whose rays have a negative price, and by 1e-8 everywhere;
+    # 3. price these reports again, with all places as the core where their own reductions matter.
     def prove(self, dual: Vector, gap: float, *, widen: bool = True) -> Proof:  # widen: cores may grow for good
         """The best bound of lowered multipliers dual (n,); the relative `gap` decides which reductions matter."""
         options, reports, proof = self.options, self.priced, Proof(dual=dual)

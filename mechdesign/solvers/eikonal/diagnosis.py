@@ -72,8 +72,7 @@ def diagnosis(problem: DesignProblem) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset
-        Excess of the curvature rule and weights; see `mechdesign.solvers.eikonal.diagnosis`.
+    xarray.Dataset, which `mechdesign.solvers.eikonal.diagnosis` describes
 
     Examples
     --------

@@ -1,8 +1,4 @@
-"""Negative weights of the eikonal system: where they are, and which of two causes explains each.
-
-The cause is "curvature" if the excess is positive at the place or in a neighbouring cell. Otherwise it is "boundary" in
-the rings within a nat of the border (`border_rings`), and "unknown" elsewhere and off grids.
-"""
+"""Negative weights of the eikonal system: where they are, and which of two causes explains each."""
 
 from __future__ import annotations
 
@@ -55,6 +51,8 @@ class Diagnosis(FrozenRecord):
         }
 
 
+# The cause is "curvature" if the excess is positive at the place or in a neighbouring cell. Otherwise it is "boundary"
+# in the rings within a nat of the border (`border_rings`), and "unknown" elsewhere and off grids.
 def diagnose(problem: DesignProblem, weights: Vector) -> Diagnosis:
     """Classify the negative weights of a signed solution (n,) of K w = 1."""
     # A factorisation leaves errors of about this size where the exact weight is 0.

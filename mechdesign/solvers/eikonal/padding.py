@@ -1,7 +1,4 @@
-"""Pad a grid problem by a margin of cells outside the domain, whose reports are moved to the nearest cell inside it.
-
-Moving a report is post-processing, which keeps the claim. The added columns help at the boundary.
-"""
+"""Pad a grid problem by a margin of cells outside the domain, whose reports are moved to the nearest cell inside it."""
 
 from __future__ import annotations
 
@@ -21,6 +18,7 @@ LEAST_NATS = 3.0  # the margin is at least this wide, measured at the smallest e
 MAX_CELLS = 6  # and, where tables hold its columns, at most this many cells
 
 
+# Moving a report is post-processing, which keeps the claim. The added columns help at the boundary.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PaddedProblem:
     """A problem whose graph is extended by a margin of cells."""

@@ -1,8 +1,4 @@
-"""Solve the eikonal weight system; if it has no solution, say so and return a private mechanism all the same.
-
-K w = 1 is solved by one dense factorisation; weights >= 0 are exactly Algorithm 1. Otherwise the problem is padded
-(padding.py), and gets edge budgets (edge_budgets.py) and, if it is small, a linear program. The better table counts.
-"""
+"""Solve the eikonal weight system; if it has no solution, say so and return a private mechanism all the same."""
 
 from __future__ import annotations
 
@@ -35,6 +31,8 @@ LP_ENTRIES = 400_000  # coefficients of the fallback program up to which it is s
 _LEAST_TIME = 1.0  # seconds that HiGHS gets
 
 
+# K w = 1 is solved by one dense factorisation; weights >= 0 are exactly Algorithm 1. Otherwise the problem is padded
+# (padding.py), and gets edge budgets (edge_budgets.py) and, if it is small, a linear program. The better table counts.
 def solve_weights(program: EikonalWeights, targets: Targets) -> SolveResult:
     """Solve the weight system of `program`, or its fallback; see the module docstring."""
     problem, started, size = program.problem, time.monotonic(), program.problem.domain.size

@@ -1,9 +1,4 @@
-"""Weights of given columns by a dense linear program, with the multipliers of its rows free or in a box.
-
-    minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0
-
-p and q exist only for a box: they hold the multipliers between b and a. Cost: O(k n^2) a step for k columns of n rows.
-"""
+"""Weights of given columns by a dense linear program, with the multipliers of its rows free or in a box."""
 
 from __future__ import annotations
 
@@ -44,6 +39,9 @@ class Weighed(NamedTuple):
     stopped: Stop
 
 
+#     minimise  <c, x> + <a, p> - <b, q>   subject to   sum_k x_k g_k + p - q = 1,   x, p, q >= 0
+# p and q exist only for a box: they hold the multipliers between b and a. Cost: O(k n^2) a step for k columns of n
+# rows.
 class _DenseSystem:
     """The equations: columns (k, n), followed by p and q if there is a box."""
 

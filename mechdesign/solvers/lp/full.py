@@ -1,7 +1,4 @@
-"""The whole linear program of a coupled program, with variables and rows scaled for a solver.
-
-P(y|u) = q(u, y) e^{-E(u, y)},    E = min(D, cap),    D(u, y) the distance from the anchor of report y          (1)
-"""
+"""The whole linear program of a coupled program, with variables and rows scaled for a solver."""
 
 from __future__ import annotations
 
@@ -21,6 +18,7 @@ MOST_ROWS = 400_000  # rows of the largest program that is assembled: the solver
 _TABLES = 200  # 64-bit numbers per row that assembling and factorising hold at once
 
 
+# P(y|u) = q(u, y) e^{-E(u, y)},    E = min(D, cap),    D(u, y) the distance from the anchor of report y          (1)
 @dataclass(frozen=True, kw_only=True, eq=False)
 class WholeProgram:
     """A linear program for a table P = q kernel, and its scales."""

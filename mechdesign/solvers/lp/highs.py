@@ -1,8 +1,4 @@
-"""HiGHS: the only file that imports highspy. Solves a LinearProgram; knows nothing about privacy.
-
-Crossover is off: repair certifies the point afterwards, and the bound is recomputed from the multipliers. The
-interior-point method is HiPO if its package is installed (the extra `hipo`), else IPX.
-"""
+"""HiGHS: the only file that imports highspy. Solves a LinearProgram; knows nothing about privacy."""
 
 from __future__ import annotations
 
@@ -53,6 +49,8 @@ class LinearSolution:
     objective: float
 
 
+# Crossover is off: repair certifies the point afterwards, and the bound is recomputed from the multipliers. The
+# interior-point method is HiPO if its package is installed (the extra `hipo`), else IPX.
 class CostSeries:
     """Minimises many costs over the rows of one program by the primal simplex method, each from the last vertex."""
 

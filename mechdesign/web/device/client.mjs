@@ -6,16 +6,18 @@ import { defaultTable } from "./home.mjs";
 import { Memory } from "./memory.mjs";
 import { Places } from "./places.mjs";
 import { isRegion, readRegion } from "./region.mjs";
+import { memoryClaim, radiusOfVisit, visitOf, whyNotRemember } from "./rest.mjs";
 import { ReportError, isObject } from "./frame.mjs";
 import { readTable } from "./table.mjs";
 
 const OUTSIDE = ["refuse", "nearest"];
-const OPTIONS = ["table", "storage", "key", "perDay", "outside", "answerAfter", "bits", "now"];
+const OPTIONS = ["table", "storage", "key", "perDay", "outside", "remember", "visit", "answerAfter", "bits", "now"];
 const ANSWER_AFTER = 100; // milliseconds, of maps of a region
 const MOST_AFTER = 60_000;
 const WATCHED = 2; // milliseconds before an answer is due in which the clock is watched, since timers are coarse
 
-/** Reports of one table; `openClient` makes one. claim, cost and unit are those of the table. */
+/** Reports of one table; `openClient` makes one. claim, cost and unit are those of the table; memoryClaim is about many
+ * reports. */
 export class Client {
   #rows;
   #header;
@@ -27,16 +29,22 @@ export class Client {
   #outside;
   #bits;
   #answerAfter;
+  #remember;
+  #visit;
 
-  constructor({ header, arrays }, { storage, key, perDay, outside, bits, now, answerAfter }) {
+  constructor({ header, arrays }, { storage, key, perDay, outside, remember, visit, bits, now, answerAfter }) {
     const Cells = header.position_claim ? PositionRows : TableRows;
     const Rows = { devicemap: RegionRows, factors: FactorRows, table: Cells }[header.kind];
     this.#rows = new Rows(header, arrays);
     this.#positions = Rows === PositionRows;
-    this.#accuracy = arrays.accuracy;
     [this.#header, this.#reportPoints, this.#outside, this.#bits] = [header, arrays.report_points, outside, bits];
     this.#answerAfter = answerAfter ?? (Rows === RegionRows ? ANSWER_AFTER : 0);
     this.places = new Places(header, arrays);
+    const wrong = whyNotRemember(remember, visit, this.places);
+    if (wrong) throw new ReportError("option", wrong);
+    [this.#remember, this.#visit] = [remember, visit];
+    this.memoryClaim = memoryClaim(remember, visit, header.unit, this.#positions);
+    this.#accuracy = remember === "cell" && this.#positions ? arrays.accuracy_of_cells : arrays.accuracy;
     this.#reportCells = this.#cellsOfReports();
     this.claim = header.position_claim ?? header.claim;
     this.cost = header.cost;
@@ -67,7 +75,7 @@ export class Client {
 
   /** The report of a cell, by its number: of its centre, where positions are drawn. */
   async reportCell(cell) {
-    return this.#reportSecret(this.places.checked(cell), this.#positions ? [0, 0] : []);
+    return this.#reportSecret(this.places.checked(cell), this.places.point(cell));
   }
 
   /** {remaining, spent, remembered}: reports that remain in these 24 hours, paid in all, cells remembered. */
@@ -96,18 +104,27 @@ export class Client {
       throw new ReportError("outside", "the position lies outside the area of this table: nothing is reported");
     }
     const own = cell < 0 ? this.places.nearest(position) : cell;
-    if (!this.#positions) return this.#reportSecret(own, []);
-    return this.#reportSecret(own, this.places.pointIn(own, cell < 0 ? this.places.within(own, position) : position));
+    return this.#reportSecret(own, cell < 0 && this.places.sides ? this.places.within(own, position) : position);
   }
 
-  /** The report of a cell, or of a point in it: remembered, or drawn and paid. */
-  async #reportSecret(cell, point) {
-    const draw = () => this.#rows.draw(cell, this.#bits, point);
-    const name = [cell, ...point].join(" ");
-    const ask = () => this.#memory.report(name, draw, (kept) => this.#rows.canReport(kept));
+  /** The report of a position in a cell: remembered, or drawn and paid. */
+  async #reportSecret(cell, position) {
+    const choose = (names, last) => {
+      const { name, cell: own, point } = this.#secretOf(cell, position, names, last);
+      return { name, draw: () => this.#rows.draw(own, this.#bits, point) };
+    };
+    const ask = () => this.#memory.report(choose, (kept) => this.#rows.canReport(kept));
     // Remembered reports take the same time as drawn ones: the delay covers the look-up too.
     const { report, ...rest } = await answerAtFixedTime(this.#answerAfter, ask);
     return Object.freeze({ report: this.#withPlace(report), ...rest });
+  }
+
+  /** The cell and the point in it that a report is drawn for, and its name in the memory. */
+  #secretOf(cell, position, names, last) {
+    if (this.#remember === "visit") return visitOf(this.places, this.#visit, names, last, cell, position);
+    const centre = this.#positions ? [0, 0] : [];
+    if (this.#remember === "cell") return { name: [cell, ...centre].join(" "), cell, point: centre };
+    return { name: null, cell, point: this.#positions ? this.places.pointIn(cell, position) : [] };
   }
 
   #reportPoint(report) {
@@ -130,7 +147,9 @@ export class Client {
     const point = this.#reportPoints ? this.#reportPoint(report) : this.places.point(report);
     const { digits, report_unit: unit } = this.#header;
     const placed = this.places.describe(report, point, digits, unit, this.cellOfReport(report) >= 0);
-    return this.#accuracy ? Object.freeze({ ...placed, accuracy: this.#accuracy[report] }) : placed;
+    if (!this.#accuracy) return placed;
+    const radius = this.#accuracy[report];
+    return Object.freeze({ ...placed, accuracy: this.#visit === undefined ? radius : radiusOfVisit(radius, this.#visit) });
   }
 }
 
@@ -138,7 +157,7 @@ export class Client {
  * option is wrong. */
 export async function openClient(options = {}) {
   checkOptions(options, OPTIONS);
-  const { perDay = 10, outside = "refuse", answerAfter, now = Date.now, bits = randomBytes } = options;
+  const { perDay = 10, outside = "refuse", remember = "cell", visit, answerAfter, now = Date.now, bits = randomBytes } = options;
   if (!Number.isSafeInteger(perDay) || perDay < 1) throw new ReportError("option", "perDay is an integer from 1");
   if (!OUTSIDE.includes(outside)) throw new ReportError("option", `outside is ${OUTSIDE.join(" or ")}`);
   const timed = Number.isFinite(answerAfter) && answerAfter >= 0 && answerAfter <= MOST_AFTER;
@@ -150,7 +169,7 @@ export async function openClient(options = {}) {
   const read = await (isRegion(bytes) ? readRegion : readTable)(bytes);
   // By metric and grid, not by table: a table drawn anew over the same metric shares the budget.
   const key = options.key ?? `mechdesign-reports-${read.header.ledger.slice(0, 16)}`;
-  return new Client(read, { storage, key, perDay, outside, bits, now, answerAfter });
+  return new Client(read, { storage, key, perDay, outside, remember, visit, bits, now, answerAfter });
 }
 
 /** Answer at a fixed time: a draw takes longer for a report further away, and the time of the answer must not reveal that.

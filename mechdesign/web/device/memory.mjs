@@ -1,6 +1,6 @@
 // The memory of a client: reports and payments, kept in a storage.
 //
-// A cell that was reported before gets the same report at no cost. In any 24 hours in a row at most `perDay` reports are
+// A cell or visit that was reported before gets the same report at no cost. In any 24 hours in a row at most `perDay` reports are
 // paid for. A payment is stored before its report is returned.
 
 import { ReportError } from "./frame.mjs";
@@ -31,15 +31,20 @@ export class Memory {
     [this.#mechanism, this.#charge, this.#perDay, this.#now] = [mechanism, charge, perDay, now];
   }
 
-  /** {report, remembered, remaining} of a cell: the remembered report, or one that `draw` returns, paid for and kept.
-   * Rejects with ReportError "budget" where the day is spent, before anything is drawn. */
-  report(cell, draw, canReport) {
+  /** {report, remembered, remaining} of a secret: the remembered report, or a drawn one, paid for and kept.
+   *
+   * choose(names, last) returns {name, draw} for the remembered names and that of the last report; a name of null is not
+   * kept. Rejects with ReportError "budget" where the day is spent, before anything is drawn. */
+  report(choose, canReport) {
     return this.#ledger.alone(async () => {
       const state = await this.#read();
       const own = (state.remembered[this.#mechanism] ??= {});
-      if (Object.hasOwn(own, cell)) {
-        if (!canReport(own[cell])) throw this.#ledger.damaged("holds a report that the table does not have");
-        return { report: own[cell], remembered: true, remaining: this.#remaining(state) };
+      const last = state.last?.[this.#mechanism];
+      const { name, draw } = choose(Object.keys(own), last);
+      if (name !== null && Object.hasOwn(own, name)) {
+        if (!canReport(own[name])) throw this.#ledger.damaged("holds a report that the table does not have");
+        if (last !== undefined && last !== name) await this.#write(withLast(state, this.#mechanism, name));
+        return { report: own[name], remembered: true, remaining: this.#remaining(state) };
       }
       if (this.#charge > 0 && this.#remaining(state) < 1) {
         const until = this.#until(state);
@@ -48,11 +53,11 @@ export class Memory {
       }
       // The budget is checked before the draw: a refusal must not depend on the report.
       const report = draw();
-      own[cell] = report;
+      if (name !== null) own[name] = report;
       if (this.#charge > 0) state.paid.push([state.latest, this.#charge]);
       state.spends += 1;
       // Stored before it is returned: whoever sees a report has paid for it.
-      await this.#write(state);
+      await this.#write(withLast(state, this.#mechanism, name));
       return { report, remembered: false, remaining: this.#remaining(state) };
     });
   }
@@ -78,7 +83,7 @@ export class Memory {
         const paid = Array.from({ length: this.#charge > 0 ? this.#perDay : 0 }, () => [now, this.#charge]);
         state = { paid, spends: Math.max(this.#ledger.seen, this.#perDay), latest: now };
       }
-      await this.#write({ ...state, remembered: {} });
+      await this.#write({ ...state, remembered: {}, last: {} });
     });
   }
 
@@ -109,10 +114,15 @@ export class Memory {
     throw new ReportError("option", `now gives ${now}: it must give milliseconds since 1970`);
   }
 
-  #write({ paid, spends, remembered, latest }) {
+  #write({ paid, spends, remembered, latest, last }) {
     const kept = paid.slice(-Math.max(KEPT, this.#perDay));
-    return this.#ledger.write({ format: FORMAT, paid: kept, spends, remembered, latest });
+    return this.#ledger.write({ format: FORMAT, paid: kept, spends, remembered, latest, last });
   }
+}
+
+/** A state with the name of the last report. */
+function withLast(state, mechanism, name) {
+  return name === null ? state : { ...state, last: { ...state.last, [mechanism]: name } };
 }
 
 /** True if a number of milliseconds is a time that a calendar has. */
@@ -132,5 +142,6 @@ function soundMemory(state) {
   const paid = state.paid.every(([time, charge]) => isTime(time) && time <= state.latest && charge > 0);
   const cells = Object.values(state.remembered).flatMap((own) => Object.values(own));
   const whole = [...cells, state.spends].every((count) => Number.isSafeInteger(count) && count >= 0);
-  return state.format === FORMAT && isTime(state.latest) && paid && whole && cells.length <= state.spends;
+  const texts = Object.values(state.last ?? {}).every((name) => typeof name === "string");
+  return texts && state.format === FORMAT && isTime(state.latest) && paid && whole && cells.length <= state.spends;
 }

@@ -100,7 +100,8 @@ export class Places {
    * the package does, in integers. */
   pointIn(cell, position) {
     const { shape, cell: sides, origin } = this.#domain;
-    const steps = [Math.floor(this.#index[cell] / shape[1]), this.#index[cell] % shape[1]];
+    const at = this.#index ? this.#index[cell] : cell;
+    const steps = [Math.floor(at / shape[1]), at % shape[1]];
     return steps.map((step, axis) => {
       const [a, b, c] = commonIntegers(position[axis], origin[axis], sides[axis]);
       return Number(floorDivide(((a - b) << BigInt(POINT_BITS + 1)) + c, 2n * c)) - step * 2 ** POINT_BITS - HALF;

@@ -16,14 +16,15 @@ export interface Report {
   /** Degrees, to a tenth of a cell, where the table says where on Earth it lies. */
   readonly longitude?: number;
   readonly latitude?: number;
-  /** The radius about the report, in `unit`, that holds the true position with 95 % where positions follow the prior. */
+  /** The radius about the report, in `unit`, that holds the true position with 95 % where positions follow the prior. With
+   * remember "visit" it holds all positions of the visit. */
   readonly accuracy?: number;
 }
 
 export interface Reported {
   /** Send this, and nothing else of it. */
   readonly report: Report;
-  /** Whether it was drawn before for the same cell, and cost nothing. */
+  /** Whether it was drawn before for the same cell or visit, and cost nothing. */
   readonly remembered: boolean;
   /** New reports that remain in these 24 hours. */
   readonly remaining: number;
@@ -52,6 +53,10 @@ export interface Options {
   perDay?: number;
   /** Positions off the map: "refuse" (the default) or "nearest". */
   outside?: "refuse" | "nearest";
+  /** For which secrets a report is drawn once and repeated: cells (the default), visits, or none. */
+  remember?: "cell" | "visit" | "none";
+  /** With remember "visit", its radius in the unit of the map. */
+  visit?: number;
   /** Milliseconds from a request to its answer: by default 100 for the map of a region, where draws take the longer the
    * farther they lead, 0 for tables. */
   answerAfter?: number;
@@ -83,6 +88,9 @@ export interface Places {
 
 export class Client {
   private constructor();
+  /** About many reports, as `remember` repeats them: to be shown before `claim`. */
+  readonly memoryClaim: string;
+  /** About one report. */
   readonly claim: string;
   readonly cost: string;
   readonly unit: string;
@@ -97,7 +105,7 @@ export class Client {
   /** From a cell, or from its centre where positions are drawn. */
   reportCell(cell: number): Promise<Reported>;
   status(): Promise<Status>;
-  /** Forget what was reported where; what was paid stays paid. */
+  /** Forget all reports; payments stay. */
   forget(): Promise<void>;
   /** The cell that a report is, by its number; -1 where reports are no cells. */
   cellOfReport(report: number): number;

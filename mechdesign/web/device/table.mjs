@@ -1,5 +1,6 @@
 // Read report.bin: a table or factors, in a container (frame.mjs). A table holds the low and high 32 bits of the mass of
-// report y for cell u at y n + u; probability = mass / 2^62.
+// report y for cell u at y n + u; probability = mass / 2^62. With `bits` it holds units of 2^(62 - bits) instead, whose
+// rows are in an order that packs small.
 
 import { isObject, need, readFrame } from "./frame.mjs";
 
@@ -13,7 +14,9 @@ const HEX = /^[0-9a-f]{64}$/;
 /** Read {header, arrays} of a table. Rejects with ReportError "table" unless the bytes are as they were written. */
 export async function readTable(bytes) {
   const { header, arrays } = await readFrame(bytes, (header) => layout(checkHeader(header)));
-  need((arrays.accuracy ?? []).every((radius) => Number.isFinite(radius) && radius >= 0), "has no radii of accuracy");
+  const radii = [...(arrays.accuracy ?? []), ...(arrays.accuracy_of_cells ?? [])];
+  need(radii.every((radius) => Number.isFinite(radius) && radius >= 0), "has no radii of accuracy");
+  if (header.bits !== undefined) unpackUnits(header, arrays);
   if (header.kind === "table") checkMasses(header, arrays);
   else checkFactors(header, arrays);
   checkPlaces(header, arrays);
@@ -27,6 +30,12 @@ function layout(header) {
   if (header.report_axes) rows.push(["report_points", "f8", [reports, header.report_axes], 0]);
   if (header.accuracy !== undefined) rows.push(["accuracy", "f8", [reports], 0]);
   if (header.position_claim !== undefined) rows.push(["around", "u4", [cells, 9], 0]);
+  if (header.position_claim !== undefined && header.accuracy !== undefined) {
+    rows.push(["accuracy_of_cells", "f8", [reports], 0]);
+  }
+  if (header.bits !== undefined) {
+    return [...rows, ["order", "u4", [reports], 0], ["coarse", "u4", [reports, cells], 0]];
+  }
   if (header.kind === "table") {
     return [...rows, ["low", "u4", [reports, cells], 0], ["high", "u4", [reports, cells], 0]];
   }
@@ -57,6 +66,9 @@ function checkHeader(header) {
   requireCount(header, "cells", 2, MOST_NUMBERS);
   requireCount(header, "reports", 1, MOST_NUMBERS);
   requireCount(domain, "axes", 1, 3);
+  if (header.bits !== undefined) {
+    need(kind === "table" && (header.bits === 24 || header.bits === 32), "has masses of other bits");
+  }
   if (header.report_axes !== undefined) requireCount(header, "report_axes", 1, 3);
   if (kind === "factors") {
     requireCount(header, "places", header.cells, MOST_PLACES);
@@ -99,6 +111,26 @@ export function checkDomain(domain) {
   need([longitude, latitude, metres, margin].every(Number.isFinite) && metres > 0, "has a plane without numbers");
   need(Math.abs(longitude) <= 180 && Math.abs(latitude) <= 85, "has a plane that lies nowhere");
   requireCount(plane, "decimals", 0, 30);
+}
+
+/** Add the halves of the masses, in the order of reports. Refuses an order that names a report twice. */
+function unpackUnits({ cells, reports, bits }, arrays) {
+  const { order, coarse: units } = arrays;
+  const seen = new Uint8Array(reports);
+  for (const report of order) {
+    need(report < reports && seen[report] === 0, "has rows that do not name every report once");
+    seen[report] = 1;
+  }
+  const [low, high] = [new Uint32Array(units.length), new Uint32Array(units.length)];
+  const shift = 62 - bits; // 38 or 30
+  for (let row = 0, from = 0; row < reports; row++) {
+    for (let u = 0, to = order[row] * cells; u < cells; u++, from++, to++) {
+      need(bits === 32 || units[from] <= 2 ** bits, "has a mass above its row");
+      low[to] = shift >= 32 ? 0 : units[from] << shift;
+      high[to] = shift >= 32 ? units[from] << (shift - 32) : units[from] >>> (32 - shift);
+    }
+  }
+  Object.assign(arrays, { low, high });
 }
 
 /** Refuse a table unless every mass is at least 1 and every row sums to exactly 2^62. */

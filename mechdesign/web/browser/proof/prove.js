@@ -35,6 +35,8 @@ function* prove(page, { all = false, around } = {}) {
     if (contents.comparison) outcome.assumed.push("Figures of other mechanisms come from mechdesign compare.");
     if (outcome.figures.position_loss === undefined)
       outcome.assumed.push("The loss to the true position was computed by mechdesign when this page was made, not here.");
+    if (attribute(page, "any_lower_bound") !== undefined)
+      outcome.assumed.push("The bound over every mechanism was recomputed by mechdesign verify when this page was made, not here.");
     if (attribute(page, "lower_bound") !== undefined) {
       const checked = contents.verification.lower_bound_checked === true;
       outcome.assumed.push(

@@ -66,12 +66,13 @@ function headline(page) {
 
 /** The protected secrets, in words. */
 function subjectOf(page) {
-  const { kind, unit, cell } = jsonAttribute(page, "domain");
+  const { kind, unit, cell, labels } = jsonAttribute(page, "domain");
   const [what, nouns] = [protectedKind(page), nounsOfPage(page)];
   if (what === "positions") return "any two positions";
   if (what === "places") {
     const noun = kind === "grid" ? "values" : nouns.many;
-    return `these ${array(page, "prior").length.toLocaleString("en")} ${noun}`;
+    const named = labels ? ` (${labels.slice(0, 4).join(", ")}${labels.length > 4 ? ", ..." : ""})` : "";
+    return `these ${array(page, "prior").length.toLocaleString("en")} ${noun}${named}`;
   }
   return cellWords(cell, unit);
 }
@@ -143,10 +144,22 @@ function boundOf(page) {
   return { objective, bound, gap: objective > 0 ? Math.max(0, (objective - bound) / objective) : 0 };
 }
 
+/** The gap to the bound over every mechanism between positions, which `verify` checked; null without one. */
+function anyGapOf(page, objective) {
+  const bound = attribute(page, "any_lower_bound");
+  if (attribute(page, "program") !== "positions" || !(bound > 0) || !(objective > 0)) return null;
+  return Math.max(0, (objective - bound) / objective);
+}
+
 /** The lower bound next to the loss that it bounds; "" without one that was checked, or if the gap is large. */
 function boundWords(page, { value, format }) {
   const [{ objective, bound, gap }, at] = [boundOf(page), page.contents.position_loss];
   const [loss, program, placed] = [attribute(page, "loss"), attribute(page, "program"), positionClaimOf(page) !== null];
+  const overAll = anyGapOf(page, objective);
+  if (placed && overAll !== null && overAll <= QUOTED_GAP) {
+    const least = format(attribute(page, "any_lower_bound"), false);
+    return `No mechanism at all with this claim and these reports does better than ${least} (gap ${percent(overAll, true)}).`;
+  }
   if (!(bound > 0) || (placed && program !== "positions") || (!placed && objectiveOf(page) !== EXPECTED_LOSS)) return "";
   if (objective > 0 && gap > QUOTED_GAP) return "";
   const rivals = placed ? "of this form" : `with this claim${["bounded", "constrained"].includes(program) ? " and its limits" : ""}`;
@@ -186,7 +199,7 @@ function gridWords({ shape, plane }, stretch) {
 /** The claim of the rows of a page in one sentence. */
 function claimWords(page) {
   const [claim, domain, count] = [claimOf(jsonAttribute(page, "metric")), jsonAttribute(page, "domain"), array(page, "prior").length];
-  const where = domain.kind === "grid" ? `${nounsOfPage(page).many} of a ${gridWords(domain, new ProtectedDomain(page, null, null).stretch)}` : "places";
+  const where = domain.kind === "grid" ? `${nounsOfPage(page).many} of a ${gridWords(domain, new ProtectedDomain(page, null, null).stretch)}` : domain.labels ? "classes" : "places";
   const rate = `${claim.most} nats per ${unitWord(domain.unit, false)}`;
   const distance = {
     discrete: `the discrete metric, ${claim.most} nats between any two secrets (local differential privacy)`,
@@ -226,7 +239,8 @@ function positionLoss(page, mass) {
   if (reports.length !== secrets.length || reports[0].length < 2 || unitOf(page, "report_x") !== unitOf(page, "secret_x")) return null;
   const away = (u, y) => secrets.map((axis, k) => reports[k][y] - axis[u]);
   const onLattice = reports.every((axis, k) =>
-    axis.every((at) => Math.abs((at - domain.origin[k]) / cell[k] - 0.5 - Math.round((at - domain.origin[k]) / cell[k] - 0.5)) <= 1e-9),
+    // At centres or corners of cells, in halves of a cell.
+    axis.every((at) => Math.abs((2 * (at - domain.origin[k])) / cell[k] - Math.round((2 * (at - domain.origin[k])) / cell[k])) <= 1e-9),
   );
   if (loss === "distance" && (new Set(cell).size > 1 || !onLattice)) return null;
   if (page.contents.kind !== "table") return undefined;
@@ -280,25 +294,29 @@ function meanDistances(side) {
       );
       return sum;
     };
-    const inside = () => {
+    // For a report at (a, b) of the closed cell, in each quadrant about it: at (r w, r v h) the distance and the area
+    // element, r w h dr dv, are smooth, unlike in x and y.
+    const within = (a, b) => {
       let sum = 0;
       for (const [across, upward] of ENDS.map((ends) => ends.map((end) => 2 * end - 1))) {
+        const [w, h] = [across / 2 - a, upward / 2 - b];
         NODE.forEach((x, i) =>
           NODE.forEach((z, j) => {
-            // At (s, s v) the distance to the centre is s sqrt(1 + v^2), the area element s ds dv: smooth, unlike in x and y.
-            const [s, v] = [(x + 1) / 4, (z + 1) / 2];
-            const share = (WEIGHT[i] / 4) * (WEIGHT[j] / 2) * s * s * Math.sqrt(1 + v * v);
-            for (const [p, q] of [[s, s * v], [s * v, s]]) sum += share * stepWeight(first, across * p) * stepWeight(second, upward * q);
+            const [r, v] = [(x + 1) / 2, (z + 1) / 2];
+            const share = (WEIGHT[i] / 2) * (WEIGHT[j] / 2) * r * Math.abs(w * h);
+            for (const [p, q] of [[r * w, r * v * h], [r * v * w, r * h]])
+              sum += share * Math.hypot(p, q) * stepWeight(first, a + p) * stepWeight(second, b + q);
           }),
         );
       }
       return sum;
     };
     return (away) => {
-      if (away.length === 1) return side * (Math.round(away[0] / side) === 0 ? 0.25 : Math.abs(Math.round(away[0] / side)));
-      const [a, b] = away.map((x) => Math.round(x / side));
+      const halves = away.map((x) => Math.round((2 * x) / side) / 2);
+      if (away.length === 1) return side * (halves[0] === 0 ? 0.25 : Math.abs(halves[0]));
+      const [a, b] = halves;
       const key = `${a},${b}`;
-      if (!known.has(key)) known.set(key, side * (a === 0 && b === 0 ? inside() : mean(a, b)));
+      if (!known.has(key)) known.set(key, side * (Math.max(Math.abs(a), Math.abs(b)) <= 0.5 ? within(a, b) : mean(a, b)));
       return known.get(key);
     };
   };

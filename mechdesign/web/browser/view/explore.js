@@ -170,6 +170,7 @@ class Explore extends View {
       unit: model.facts.unit,
       circle: round && Number.isFinite(radius) ? { place: secret, at: marks[0]?.at, radius } : null,
       inside: worst ? inside.map((_, u) => worst.disc.includes(u)) : onSecrets ? inside : null,
+      labels: reports && !model.located ? model.reportLabels : model.domain.labels,
       axis: reports && !model.located ? "answer" : model.facts.unit,
     });
     this.press(this.tab);

@@ -20,7 +20,8 @@ class PlaceMap {
       });
   }
 
-  /** shown = { ground, values, scale, at, marks: [{ place, kind, at }], circle: { place, at, radius }, inside: (n,) of booleans, axis }. */
+  /** shown = { ground, values, scale, at, marks: [{ place, kind, at }], circle: { place, at, radius }, inside: (n,) of booleans, axis,
+   * labels: (n,) names of bars, if they are classes }. */
   show(shown) {
     this.shown = shown;
     this.draw();
@@ -183,7 +184,7 @@ class PlaceMap {
   }
 
   #bars(pen, wide, height) {
-    const { ground, values, scale, marks, inside, axis } = this.shown;
+    const { ground, values, scale, marks, inside, axis, labels } = this.shown;
     const top = scale.most || 1;
     const floor = scale.logarithmic ? scale.least : 0;
     const tall = (value) => (scale.logarithmic ? scale.share(value) : (value - floor) / (top - floor)) * (height - 14);
@@ -214,6 +215,14 @@ class PlaceMap {
     pen.moveTo(0, height + 0.5);
     pen.lineTo(wide, height + 0.5);
     pen.stroke();
+    if (labels) {
+      // As many names as have 48 pixels each.
+      const step = Math.ceil((48 * ground.count) / wide);
+      pen.textAlign = "center";
+      for (let k = 0; k < ground.count; k += step)
+        pen.fillText(labels[k], this.toX(ground.x[k]), height + 17, Math.min(step * width, wide));
+      return;
+    }
     const { left, right } = ground.extent;
     [
       [left, "left"],

@@ -16,8 +16,13 @@ class Model {
     this.losses = null; // from the proof
     this.positionClaim = positionClaimOf(page); // the claim about positions
     this.around = this.positionClaim ? places(page, "around_row") : null;
+    this.domain = jsonAttribute(page, "domain");
+    // Nodes and classes without an order have numbers for coordinates, which are not lengths.
+    this.hasDistances = this.domain.kind !== "nodes" || this.domain.ordered === true || this.secrets.length > 1;
+    this.reportLabels = attribute(page, "reports") ? jsonAttribute(page, "reports").labels : this.domain.labels;
     this.cellOf = this.#reportPlaces(); // of every report the place that it is; null if reports are not places
     this.located = this.cellOf !== null;
+    this.reportAt = this.#reportsOfCells();
     if (contents.kind === "factors") {
       this.rows = this.factors = new Factors(page);
       this.sums = storedSums(page);
@@ -29,7 +34,6 @@ class Model {
     }
     this.claim = this.positionClaim ?? claimOf(jsonAttribute(page, "metric"));
     this.rate = nearestDouble(this.claim.rate); // nats per unit along straight lines at most
-    this.domain = jsonAttribute(page, "domain");
     const { truth, one } = nounsOfPage(page);
     const noun = truth === "position" ? "place" : truth;
     this.nouns = { one: noun, several: noun === "class" ? "classes" : `${noun}s`, cell: one === "cell" && this.secrets.length > 1 };
@@ -50,9 +54,9 @@ class Model {
   #reportPlaces() {
     if (this.facts.same_places) return Int32Array.from({ length: this.count }, (_, u) => u);
     if (this.reports.length !== this.secrets.length || this.facts.report_unit !== this.facts.unit) return null;
-    const name = (axes, k) => axes.map((axis) => axis[k]).join();
-    const at = new Map(Array.from({ length: this.count }, (_, u) => [name(this.secrets, u), u]));
-    const cells = Array.from({ length: this.width }, (_, y) => at.get(name(this.reports, y)));
+    const name = (axes, labels, k) => [...axes.map((axis) => axis[k]), labels?.[k]].join();
+    const at = new Map(Array.from({ length: this.count }, (_, u) => [name(this.secrets, this.domain.labels, u), u]));
+    const cells = Array.from({ length: this.width }, (_, y) => at.get(name(this.reports, this.reportLabels, y)));
     return cells.includes(undefined) ? null : Int32Array.from(cells);
   }
 
@@ -61,7 +65,17 @@ class Model {
     if (!this.located) return row;
     const values = new Float64Array(this.count).fill(NaN);
     this.cellOf.forEach((u, y) => (values[u] = row[y]));
-    return values;
+    return this.reportAt ? values.map((_, u) => row[this.reportAt[u]] ?? NaN) : values;
+  }
+
+  /** For rows finer than reports, of every place the report of the cell that holds it; null for others. */
+  #reportsOfCells() {
+    const { parts } = jsonAttribute(this.page, "parameters").problem_parameters ?? {};
+    const { kind, origin, cell } = this.domain;
+    if (!this.cellOf || kind !== "grid" || !(Number.isInteger(parts) && parts > 1)) return null;
+    const name = (u) => this.secrets.map((axis, k) => Math.floor((axis[u] - origin[k]) / cell[k] / parts)).join();
+    const at = new Map(Array.from(this.cellOf, (u, y) => [name(u), y]));
+    return Array.from({ length: this.count }, (_, u) => at.get(name(u)));
   }
 
   /** The number of the row of a secret among those that the page carries. */

@@ -15,6 +15,8 @@ function where(model, k, axes = model.secrets, unit = model.facts.unit) {
   if (axes === model.secrets && model.degrees) {
     return degreeWords(model.degrees[2 * k], model.degrees[2 * k + 1], (angle) => `${angle.toFixed(4)}°`);
   }
+  const labels = axes === model.secrets ? model.domain.labels : model.reportLabels;
+  if (labels) return labels[k];
   if (model.domain.kind === "nodes" && axes.length === 1) return `secret ${k}`;
   const numbers = axes.map((axis) => Number(axis[k].toPrecision(4)).toLocaleString("en"));
   return numbers.length === 1 ? `${numbers[0]} ${unit}` : `(${numbers.join(", ")})${unit ? ` ${unit}` : ""}`;
@@ -50,7 +52,7 @@ function placeFacts(model, u, row, point) {
   if (model.located) {
     const own = model.cellOf.indexOf(u);
     facts[`true ${model.nouns.one} reported`] = own < 0 ? "never: no report lies here" : chance(row[own]);
-    if (model.domain.kind !== "nodes" || model.secrets.length > 1) {
+    if (model.hasDistances) {
       facts["95 % of reports within"] = withUnit(model.radius(u, row, 0.95, point), model.facts.unit);
     }
   }
@@ -70,7 +72,7 @@ function offsetWords(model, point) {
 function reportFacts(model, u, y, posterior, point) {
   const facts = { reported: model.located ? where(model, model.cellOf[y]) : where(model, y, model.reports, model.facts.report_unit) };
   const apart = model.apart(u, y, point);
-  if (apart !== null && (model.domain.kind !== "nodes" || model.secrets.length > 1))
+  if (apart !== null && (model.hasDistances))
     facts["off by"] = withUnit(apart, model.facts.unit);
   if (posterior) {
     facts["belief before"] = chance(model.prior[u]);

@@ -10,14 +10,14 @@ import pytest
 from conftest import ROOT
 from scipy.special import ive, log_ndtr, ndtr
 
+from mechdesign.blurs.rounding import AWAY, DISTANCES, PROBABILITIES, ROUNDINGS, audit_rounding, vectors
 from mechdesign.errors import InputError
-from mechdesign.geo.rules import AWAY, DISTANCES, PROBABILITIES, RULES, audit_rule, vectors
 
 VECTORS = ROOT / "docs" / "approximate_location.json"
 DOUBLES = 1e-11  # of nats up to 100, from logarithms of scipy
 LATTICE = 1.5e-4  # how much a lattice of 1 m may miss of nats that change by 0.02 and less a metre
 QUADRATURE = 1e-9  # both rules converge faster than any power
-ANDROID = RULES["android-coarse"]
+ANDROID = ROUNDINGS["android-coarse"]
 
 
 def log_mass(x, cell, grid=2000.0, deviation=500.0):
@@ -42,7 +42,7 @@ def search_lattice(distance):
 @pytest.mark.parametrize("distance", [50, 2000])
 def test_nats_by_search_over_positions_and_reports(distance):
     """Second route: all positions of a lattice, all reports, in doubles."""
-    row = next(row for row in audit_rule("android-coarse")["distances"] if row["distance"] == distance)
+    row = next(row for row in audit_rounding("android-coarse")["distances"] if row["distance"] == distance)
     away, likely, variation = search_lattice(distance)
     for name, figures in row["cells"].items():
         assert figures["nats"] == pytest.approx(away[name], rel=DOUBLES)
@@ -55,7 +55,7 @@ def test_nats_by_search_over_positions_and_reports(distance):
 
 
 def test_the_figures_that_are_cited():
-    row = next(row for row in audit_rule("android-coarse")["distances"] if row["distance"] == 500)
+    row = next(row for row in audit_rounding("android-coarse")["distances"] if row["distance"] == 500)
     content = [round(figures["nats_per_km"], 1) for figures in row["cells"].values()]
     assert content == [2.3, 9.4, 17.2, 25.2, 41.1]
     assert [round(figures["nats_per_km"], 2) for figures in row["probabilities"].values()] == [6.25, 8.87, 10.86]
@@ -77,7 +77,7 @@ def test_errors_by_other_integrals():
     """Second route: given where in its cell a position lies, the distance has Rice's law, whose mean is a Bessel
     function; squares by their own sum; without an offset a rule over the cell.
     """
-    result = audit_rule("android-coarse")
+    result = audit_rounding("android-coarse")
     nodes, weights = np.polynomial.legendre.leggauss(120)
     offset = 500.0 * (nodes + 1)
     half = (offset[:, None] ** 2 + offset**2) / (4 * 500.0**2)
@@ -88,7 +88,7 @@ def test_errors_by_other_integrals():
     assert result["laplace"]["mean_squared_error"] == pytest.approx(1000 * math.sqrt(6 / result["mean_squared_error"]))
     assert round(result["mean_distance"]) == 973
 
-    grid = audit_rule("webkit-grid")
+    grid = audit_rounding("webkit-grid")
     fine = 2500.0 * (np.arange(2000) + 0.5) / 2000
     assert grid["mean_distance"] == pytest.approx(np.hypot(fine[:, None], fine).mean(), rel=1e-6)
     assert grid["mean_squared_error"] == pytest.approx(2 * 5000.0**2 / 12)
@@ -101,14 +101,14 @@ def test_draws_of_the_rule_have_the_error_and_the_masses():
     at = rng.uniform(-1000, 1000, (200_000, 2))
     report = np.floor((at + 500 * rng.normal(size=at.shape)) / 2000 + 0.5)
     error = np.hypot(*(at - 2000 * report).T)
-    result = audit_rule("android-coarse")
+    result = audit_rounding("android-coarse")
     assert abs(error.mean() - result["mean_distance"]) < 5 * error.std() / math.sqrt(len(error))
     assert abs((error**2).mean() - result["mean_squared_error"]) < 5 * (error**2).std() / math.sqrt(len(error))
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", ROUNDINGS)
 def test_no_epsilon_is_finite(name):
-    result = audit_rule(name)
+    result = audit_rounding(name)
     assert result["effective_epsilon"] is None
     assert [row["distance"] for row in result["distances"]] == list(DISTANCES)
     json.dumps(result, allow_nan=False)
@@ -117,7 +117,7 @@ def test_no_epsilon_is_finite(name):
         assert {row["total_variation"] for row in result["distances"]} == {1.0}
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", ROUNDINGS)
 def test_the_vectors_are_those_of_the_docs_and_right(name):
     """Second route: erfc of the C library, to the digits that doubles hold."""
     content = vectors(name)
@@ -181,5 +181,5 @@ def test_invalid_rules_are_refused(run_json, tmp_path, monkeypatch, words, field
 
 def test_an_unknown_rule_names_the_others():
     with pytest.raises(InputError, match="unknown rule") as caught:
-        audit_rule("android")
+        audit_rounding("android")
     assert "android-coarse" in caught.value.remedy

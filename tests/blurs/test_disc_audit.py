@@ -14,8 +14,8 @@ from fixtures.tight_limits import limit_optimum, limit_program
 
 import mechdesign as md
 from mechdesign import save
+from mechdesign.blurs.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
 from mechdesign.errors import InputError
-from mechdesign.geo.disc_audit import FINE, audit_rule_discs, grid_shares, laplace_shares
 from mechdesign.posteriors.audit import DiscAudit, audit_discs, audit_mechanism_discs
 from mechdesign.posteriors.disc_sums import DiscKind
 from mechdesign.posteriors.picture import plot_discs
@@ -204,7 +204,8 @@ def test_the_commands_say_it(run, run_json, tmp_path) -> None:
     assert run("verify", tmp_path / "c.nc", "-o", tmp_path / "no.svg")[0] == 2
     assert not (tmp_path / "no.svg").exists()
     assert run("verify", tmp_path / "c.nc", "--people", PEOPLE)[0] == 2
-    assert run("audit", "android-coarse", "--disc", "564")[0] == 2
+    assert run("audit", "android-coarse", "--disc", "564")[0] == 0
+    assert run("audit", "android-coarse", "--disc", "564", "--people", PEOPLE)[0] == 2
     rule = ("--people", PEOPLE, "--box", "-75.2,39.9,-75.1,40")
     assert "leave out :area" in run("audit", "android-coarse", "--disc", "564:area", *rule)[2]
     by_area = (

@@ -1,11 +1,4 @@
-"""Shares of the posterior in one disc after one report of a rounding rule of devices, or of planar Laplace noise.
-
-The prior is people on a lattice of 125 m. Its cells are also the positions, the centres of discs, and the reports of
-noise. Reports of a rule are the cells of its grid inside the window.
-
-Three things are omitted. Positions beyond 6 deviations from a cell make less than 10^-8 of its reports. Noise is cut at
-25 / epsilon, or at the margin. Discs are centred up to 2.5 / epsilon plus a radius from a report of noise.
-"""
+"""Shares of the posterior in one disc after one report of a rounding rule of devices, or of planar Laplace noise."""
 
 from __future__ import annotations
 
@@ -21,11 +14,11 @@ from scipy.special import ndtr
 from mechdesign.base.arrays import Floats, Matrix, Vector
 from mechdesign.base.formatting import length
 from mechdesign.base.validation import check_positive, validate_call
+from mechdesign.blurs.rounding import ROUNDINGS, named_rounding
 from mechdesign.errors import InputError
 from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo.area import Area
 from mechdesign.geo.people import read_people
-from mechdesign.geo.rules import RULES, named_rule
 from mechdesign.posteriors.audit import DiscAudit, RuleDiscAuditor
 from mechdesign.posteriors.disc_sums import DiscKind
 from mechdesign.problem.columns import Columns
@@ -39,6 +32,10 @@ _RARE = 1e-6  # of the chance of the likeliest report: rarer ones are not counte
 _FAR, _NEAR = 25.0, 2.5  # nats: where noise is cut, and how far from a report of noise discs are centred
 
 
+# The prior is people on a lattice of 125 m. Its cells are also the positions, the centres of discs, and the reports of
+# noise. Reports of a rule are the cells of its grid inside the window.
+# Three things are omitted. Positions beyond 6 deviations from a cell make less than 10^-8 of its reports. Noise is cut
+# at 25 / epsilon, or at the margin. Discs are centred up to 2.5 / epsilon plus a radius from a report of noise.
 @validate_call
 def audit_rule_discs(
     name: str,
@@ -56,8 +53,8 @@ def audit_rule_discs(
         raise InputError(f"{LAPLACE} requires an epsilon", field="epsilon", value="none")
     if name != LAPLACE and epsilon is not None:
         raise InputError(f"applies only to {LAPLACE}", field="epsilon", value=epsilon, remedy="leave it out")
-    if name not in RULES and name != LAPLACE:
-        named_rule(name)
+    if name not in ROUNDINGS and name != LAPLACE:
+        named_rounding(name)
     if domain.shape is None or domain.cell != (FINE, FINE) or domain.unit != "m":
         raise InputError(f"must be a grid of cells of {FINE:g} m", field="domain", value=domain.cell)
     persons = lattice_people(path, domain, columns=columns, crs=crs, on_note=on_note)
@@ -68,7 +65,7 @@ def audit_rule_discs(
         check_positive(radius, "disc")
         before = float(_sums(inner, _disc(radius)).max() / inner.sum())
         if epsilon is None:
-            rule = named_rule(name)
+            rule = named_rounding(name)
             chance, share = grid_shares(persons, domain.shape, rule.grid, rule.deviation, radius)
             about = f"about the centre of a cell of {FINE:g} m"
         else:
@@ -77,7 +74,7 @@ def audit_rule_discs(
             about = f"about the centre of a cell of {FINE:g} m within {reach} of the report"
         kind = DiscKind(radius=radius, unit="m", centres="places", about=about)
         discs.append(DiscAudit.of(kind, before=before, chance=chance, share=share).as_dict())
-    mean = named_rule(name).mean_distance() if epsilon is None else mean_radius(epsilon)
+    mean = named_rounding(name).mean_distance() if epsilon is None else mean_radius(epsilon)
     return {"rule": name, "people": float(inner.sum()), "mean_distance": mean, "discs": discs}
 
 

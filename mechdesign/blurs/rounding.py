@@ -4,7 +4,7 @@ On either axis the report of x is the cell k of a grid of side G that contains x
 
     p(k | x) = Phi((k G + G/2 - x) / s) - Phi((k G - G/2 - x) / s).                                             (1)
 
-If s = 0, it is 1 for the true cell and 0 for others. Facts 1 to 4 about it stand at `Rule`.
+If s = 0, it is 1 for the true cell and 0 for others. Facts 1 to 4 about it stand at `Rounding`.
 
 Figures are doubles from the tails of the normal law, correct to ten digits. Axes are independent: their nats add up.
 Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it); the grid
@@ -24,7 +24,6 @@ from scipy.special import ndtr
 
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
-from mechdesign.output.reports.verdict import RuleAuditor
 from mechdesign.output.text_tables import Block, TextTable
 
 DISTANCES = (50, 100, 250, 500, 1000, 2000)  # m
@@ -48,7 +47,7 @@ _NODES = 200  # of each Gauss rule of the mean distance
 # 4. For positions spread evenly over the cells, the error on each axis is U + s Z. U is uniform on [-G/2, G/2] and
 #    independent of Z. So the mean square over both axes is 2 (G^2 / 12 + s^2).
 @dataclass(frozen=True, kw_only=True)
-class Rule:
+class Rounding:
     """A rounding rule: side of a cell and deviation of the offset on each axis, in m; its model and limits in words."""
 
     name: str
@@ -78,28 +77,37 @@ class Rule:
         return float(brentq(lambda x: math.log(self.mass(x) / probability), 0, far, xtol=1e-9))
 
     def mean_distance(self) -> float:
-        # Without an offset E|report - position| has a closed form. Else Gauss rules integrate in polar form, over an
-        # eighth of the plane: the density is symmetric in both axes and their order. By fact 4 it is a product of
-        # densities of U + s Z.
+        # Without an offset E|report - position| has a closed form.
         if self.deviation == 0:
             return self.grid * (math.sqrt(2) + math.asinh(1.0)) / 6
+        return self._polar_integral(math.inf, power=2)
+
+    def disc_share(self, radius: float) -> float:
+        """The share of positions, spread evenly, within a radius of the centre of the reported cell."""
+        return self._polar_integral(radius, power=1)
+
+    def _polar_integral(self, limit: float, *, power: int) -> float:
+        """The integral of radius^(power - 1) times the density of the error within `limit`; deviation > 0."""
+        # Gauss rules in polar form, over an eighth of the plane: the density is symmetric in both axes and their order.
+        # By fact 4 it is a product of densities of U + s Z.
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         turn, reach = math.pi / 8 * (nodes + 1), self.grid / 2 + 9 * self.deviation
-        radius = math.sqrt(2) * reach / 2 * (nodes + 1)
+        half = min(math.sqrt(2) * reach, limit) / 2
+        radius = half * (nodes + 1)
         offsets = [radius[:, None] * side for side in (np.cos(turn), np.sin(turn))]
         east, north = (
             (ndtr((x + self.grid / 2) / self.deviation) - ndtr((x - self.grid / 2) / self.deviation)) / self.grid
             for x in offsets
         )
-        inner = ((radius**2 * weights)[:, None] * east * north).sum(axis=0)
-        return float(8 * (inner * weights).sum() * math.pi / 8 * math.sqrt(2) * reach / 2)
+        inner = ((radius**power * weights)[:, None] * east * north).sum(axis=0)
+        return float(8 * (inner * weights).sum() * math.pi / 8 * half)
 
 
 _SIDES = "Figures are of one axis; the nats of both axes add up"
-RULES = {
+ROUNDINGS = {
     rule.name: rule
     for rule in (
-        Rule(
+        Rounding(
             name="android-coarse",
             grid=2000,
             deviation=500,
@@ -109,7 +117,7 @@ RULES = {
             "device also reuses the last coarse location, and its grid is one of degrees. Later versions snap to S2 "
             "cells sized by density",
         ),
-        Rule(
+        Rounding(
             name="webkit-grid",
             grid=5000,
             deviation=0,
@@ -123,14 +131,12 @@ RULES = {
 
 
 @validate_call
-def audit_rule(name: str) -> dict[str, Any]:
-    """Audit one report of a rule; lengths in m, effective_epsilon None with `why`.
-
-    distances has a row for each d along one axis. It has the total variation, the largest nats in `cells` and
-    `probabilities`, and as `separated` the share of pairs that every report distinguishes. laplace has the levels with
-    the same errors, in nats per km.
-    """
-    rule = named_rule(name)
+def audit_rounding(name: str) -> dict[str, Any]:
+    """Audit one report of a rule; lengths in m, effective_epsilon None with `why`."""
+    # distances has a row for each d along one axis. It has the total variation, the largest nats in `cells` and
+    # `probabilities`, and as `separated` the share of pairs that every report distinguishes. laplace has the levels
+    # with the same errors, in nats per km.
+    rule = named_rounding(name)
     mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)
     why = "a report rules out every position outside its cell"
     if rule.deviation:
@@ -154,16 +160,16 @@ def audit_rule(name: str) -> dict[str, Any]:
     }
 
 
-def named_rule(name: str) -> Rule:
+def named_rounding(name: str) -> Rounding:
     """The rule of a name; InputError for unknown names."""
-    if name not in RULES:
-        raise InputError("unknown rule", field="rule", value=name, remedy="use " + ", ".join(RULES))
-    return RULES[name]
+    if name not in ROUNDINGS:
+        raise InputError("unknown rule", field="rule", value=name, remedy="use " + ", ".join(ROUNDINGS))
+    return ROUNDINGS[name]
 
 
 def vectors(name: str) -> dict[str, Any]:
     """Test vectors of a rule: masses to twelve digits, and reports by offset, rounded half up; positions in m."""
-    rule = named_rule(name)
+    rule = named_rounding(name)
     masses = [{"position": x, "cell": k, "probability": f"{rule.mass(x, k):.12g}"} for x in _POSITIONS for k in _CELLS]
     offsets = (0, -499, 500, 1001, -2750) if rule.deviation else (0,)
     places = (0, 1, rule.grid // 2 - 1, rule.grid // 2, -rule.grid // 2, 10 * rule.grid + 1, -3 * rule.grid - 7)
@@ -175,7 +181,7 @@ def vectors(name: str) -> dict[str, Any]:
     return {"rule": name, "grid": rule.grid, "deviation": rule.deviation, "masses": masses, "reports": reports}
 
 
-def _figures_at(rule: Rule, distance: int) -> dict[str, Any]:
+def _figures_at(rule: Rounding, distance: int) -> dict[str, Any]:
     by_cells: Mapping[str, float] = {}
     by_probability: Mapping[str, float] = {}
     if rule.deviation:
@@ -197,7 +203,7 @@ def _figures_at(rule: Rule, distance: int) -> dict[str, Any]:
     }
 
 
-def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
+def rounding_words(document: Mapping[str, Any]) -> Iterator[Block]:
     """Yield the document of an audit of a rule as text: nats by distance, errors, and the model."""
     yield f"No epsilon bounds {document['rule']}: {document['why']}."
     first, laplace = document["distances"][0], document["laplace"]
@@ -224,6 +230,3 @@ def rule_words(document: Mapping[str, Any]) -> Iterator[Block]:
         "model": document["modelled"],
         "not modelled": document["left_out"],
     }
-
-
-ROUNDING_RULES = RuleAuditor(audit=lambda rule: audit_rule(rule) | {"vectors": vectors(rule)}, words=rule_words)

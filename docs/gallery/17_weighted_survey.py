@@ -1,0 +1,37 @@
+"""
+Survey weights, domains and missing answers
+===========================================
+
+An office asked city people half as often, and some did not answer. Weights undo the first; a class shows the second.
+"""
+
+import numpy as np
+
+import mechdesign as md
+
+mechanism = md.baselines.exponential(md.load_problem("line", cells=8, epsilon=2.0))
+areas = md.geo.Partition(names=("city", "country"), label=np.array([0, 0, 0, 0, 1, 1, 1, 1]))
+
+# %%
+# The truth: 50 % live in the city, where a person is asked with half the probability.
+
+rng = np.random.default_rng(0)
+homes = rng.integers(0, 8, 20_000)
+asked = rng.random(20_000) < np.where(homes < 4, 0.1, 0.2)
+homes, age = homes[asked], np.where(rng.random(asked.sum()) < 0.4, "young", "old")
+reports = md.sample(mechanism, homes, rng=1).values.ravel()
+reports[rng.random(len(reports)) < 0.1] = -1  # no answer
+weights = np.where(homes < 4, 2.0, 1.0)
+
+for name, given in {"without weights": None, "with weights": weights}.items():
+    shares = md.surveys.weighted_shares(mechanism, reports, areas, weights=given)
+    low, high = (100 * float(shares[end].sel(area="city").item()) for end in ("low", "high"))
+    print(f"{name}: {low:.1f} to {high:.1f} % in the city, design effect {shares['design_effect'].item():.2f}")
+
+# %%
+# One estimate for each age, with missing answers as a class. All intervals hold at once.
+
+shares = md.surveys.weighted_shares(
+    mechanism, reports, areas, weights=weights, by=age.tolist(), missing="class", population=20_000, simultaneous=True
+)
+shares[["share", "low", "high", "difference", "difference_low", "difference_high"]].to_dataframe().round(3)

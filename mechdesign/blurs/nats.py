@@ -1,0 +1,241 @@
+r"""A lower bound of the nats of one report, by an event that some draws choose and others count.
+
+    nats >= ln(p_low / q_high),    p = P(event | a), q = P(event | b), |a - b| <= within                        (1)
+
+p_low and q_high are the bounds of Clopper and Pearson (1934) at (1 - confidence) / 2 each, by Bonferroni. Other draws
+choose the pair, the event and its direction. So (1) holds however many were tried, if draws are independent. An event
+is an interval of one figure of a report, the outside of one, or a set of values. A larger nats may exist: no number of
+draws gives an upper bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import betaincinv
+
+from mechdesign.base.arrays import AnyArray, Booleans, Floats, Points, Vector
+from mechdesign.base.records import FrozenRecord
+from mechdesign.base.validation import validate_call
+from mechdesign.blurs.calls import SEEDS, Call, Command, call_of, displacements, shift
+
+CONFIDENCE = 0.99
+_QUANTILES = np.linspace(0.0, 1.0, 41)[1:-1]  # of a figure, between which events end
+_TRAINING = 1000  # draws at either position of a pair by which events are chosen
+FAR = 1e9  # m: a half-plane is an interval that ends so far away
+_DIGITS = 9  # decimals of degrees at which two reports are the same: 0.1 mm
+_MOST_VALUES = 2000  # of a set: a witness stays readable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Witness(FrozenRecord):
+    """Two positions and an event that distinguishes them: anybody can count it again.
+
+    Attributes
+    ----------
+    a, b
+        Latitude and longitude of both positions, in degrees.
+    feature, low, high, outside
+        The event: reports whose feature is from low to high, or outside of them. Latitude, longitude and report are in
+        degrees. Along and across are in m from a, towards b and at right angles, distance_a and distance_b in m.
+        Angle_a and angle_b are the degrees between the direction from a or b and the nearest whole degree.
+    values
+        Instead, the values of the event.
+    hits, draws, nats
+        Reports in the event from a and from b, of how many each; the bound (1).
+
+    Examples
+    --------
+    >>> west = md.blurs.Witness(a=(41.9, 12.4), b=(41.9, 12.6), feature="longitude", values=(12.4,))
+    >>> west.contains(np.array([[41.9, 12.4, np.nan], [41.9, 12.6, np.nan]]))
+    array([ True, False])
+    """
+
+    a: Sequence[float]
+    b: Sequence[float]
+    feature: str
+    low: float | None = None
+    high: float | None = None
+    outside: bool = False
+    values: Sequence[Any] = ()
+    hits: Sequence[int] = ()
+    draws: int = 0
+    nats: float = 0.0
+
+    def contains(self, reports: Floats) -> Booleans:
+        """Mark the reports (n, 3) in the event."""
+        return self.holds(features(self.a, self.b, reports)[self.feature])
+
+    def holds(self, figure: AnyArray) -> Booleans:
+        """Mark the values (n,) of the feature in the event."""
+        if self.low is None or self.high is None:
+            return np.isin(figure, [complex(*value) if self.feature == "report" else value for value in self.values])
+        # A report of nothing has no distance, and is in neither.
+        beyond = (figure < self.low) | (figure > self.high)
+        return np.asarray(np.isfinite(figure) & (beyond if self.outside else ~beyond))
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@validate_call
+def replay(blur: Callable[..., Any] | Command, witness: Witness, *, draws: int = 10_000, seed: int = 1) -> Witness:
+    """Count the event of a witness again with other seeds.
+
+    Parameters
+    ----------
+    blur : callable or Command
+        As for `audit_blur`.
+    witness : Witness
+        Of `BlurAudit.witness`.
+    draws, seed : int
+        Reports from each position, and the seed of their seeds.
+
+    Returns
+    -------
+    Witness
+        With the new counts and their bound, again at 99 %.
+
+    Examples
+    --------
+    >>> audit = md.blurs.audit_blur(lambda lat, lon: (round(lat, 2), round(lon, 2)), draws=500)
+    >>> md.blurs.replay(lambda lat, lon: (round(lat, 2), round(lon, 2)), audit.witness, draws=500).hits
+    (500, 0)
+    """
+    return count_hits(call_of(blur), witness, draws, np.random.default_rng([seed, 1]))
+
+
+def count_hits(call: Call, witness: Witness, draws: int, rng: np.random.Generator) -> Witness:
+    """The witness with the hits of fresh draws, and (1)."""
+    hits = tuple(int(witness.contains(reports).sum()) for reports in _both(call, witness.a, witness.b, draws, rng))
+    return Witness(
+        **{**asdict(witness), "hits": hits, "draws": draws, "nats": max(float(bound(hits[0], hits[1], draws)), 0.0)}
+    )
+
+
+def bound(hits_a: AnyArray | int, hits_b: AnyArray | int, draws: int) -> Any:
+    """The bound (1) of numbers of hits, of any shape."""
+    error = (1 - CONFIDENCE) / 2
+    a, b = np.asarray(hits_a, float), np.asarray(hits_b, float)
+    # Without hits p_low is 0; with hits at all draws q_high is 1.
+    low = np.where(a > 0, betaincinv(np.maximum(a, 1), draws - a + 1, error), 0.0)
+    high = np.where(b < draws, betaincinv(b + 1, np.maximum(draws - b, 1), 1 - error), 1.0)
+    with np.errstate(divide="ignore"):
+        return np.log(low) - np.log(high)
+
+
+def lower_bound(call: Call, pairs: Sequence[tuple[Vector, Vector]], rng: np.random.Generator, draws: int) -> Witness:
+    """The best witness of these pairs by draws for training, with hits of `draws` others at either position."""
+    training = min(_TRAINING, draws)
+    best, choice = -math.inf, None
+    for a, b in pairs:
+        both = _both(call, a, b, training, rng)
+        for (one, two), (here, there) in (((a, b), both), ((b, a), both[::-1])):
+            for nats, event in _events(tuple(map(float, one)), tuple(map(float, two)), here, there):
+                if nats > best:
+                    best, choice = nats, event
+    assert choice is not None
+    return count_hits(call, choice, draws, rng)
+
+
+def pairs_about(place: Points, within: float) -> list[tuple[Vector, Vector]]:
+    """Pairs of positions at this distance in m, the middle of each at a place (1, 2): to north, east and between."""
+    turns = np.radians([0, 45, 90])
+    steps = np.column_stack([np.cos(turns), np.sin(turns)]) * within / 2
+    return [(shift(place, -step[None])[0], shift(place, step[None])[0]) for step in steps]
+
+
+def _both(
+    call: Call, a: Sequence[float] | Vector, b: Sequence[float] | Vector, draws: int, rng: np.random.Generator
+) -> tuple[Floats, Floats]:
+    # In one run and in turn, so that a drift of the program cannot distinguish them.
+    positions = np.tile(np.array([a, b], float), (draws, 1))
+    reports = call(positions, rng.integers(0, SEEDS, 2 * draws))
+    return reports[::2], reports[1::2]
+
+
+def features(a: Sequence[float], b: Sequence[float], reports: Floats) -> dict[str, AnyArray]:
+    """The figures of reports (n, 3) that define events of a pair, each (n,)."""
+    ends = np.array([a, b], float)
+    step = displacements(ends[:1], ends[1:])[0]
+    along = step / max(float(np.hypot(*step)), 1e-9)
+    from_a, from_b = (displacements(np.broadcast_to(end, (len(reports), 2)), reports) for end in ends)
+    fixed = np.round(np.nan_to_num(reports[:, :2], nan=999.0), _DIGITS)
+    found: dict[str, AnyArray] = {
+        "along": from_a @ along,
+        "across": from_a @ np.array([-along[1], along[0]]),
+        "distance_a": np.hypot(*from_a.T),
+        "distance_b": np.hypot(*from_b.T),
+        "angle_a": off_whole_degrees(from_a),
+        "angle_b": off_whole_degrees(from_b),
+        "latitude": fixed[:, 0],
+        "longitude": fixed[:, 1],
+        "report": fixed[:, 0] + 1j * fixed[:, 1],
+    }
+    return found
+
+
+def off_whole_degrees(steps: Points) -> Vector:
+    """Degrees between the direction of steps (n, 2) and the nearest whole degree."""
+    turn = np.degrees(np.arctan2(steps[:, 1], steps[:, 0]))
+    return np.abs(turn - np.round(turn))
+
+
+def _events(a: Sequence[float], b: Sequence[float], here: Floats, there: Floats) -> Iterator[tuple[float, Witness]]:
+    """Yield the best event of each feature and kind, with (1) on every other one of these draws.
+
+    The others choose its ends and values: a set of values that are rare on both sides would seem to distinguish them.
+    """
+    halves = [features(a, b, reports[k::2]) for k in (0, 1) for reports in (here, there)]
+    for name in halves[0]:
+        ours, theirs, counted, others = (half[name] for half in halves)
+        blank = Witness(a=a, b=b, feature=name)
+        if name in ("latitude", "longitude", "report"):
+            events = list(_value_sets(blank, ours, theirs))
+        else:
+            events = list(_intervals(blank, ours[np.isfinite(ours)], theirs[np.isfinite(theirs)]))
+        if events:
+            hits = np.array([[event.holds(figure).sum() for figure in (counted, others)] for event in events])
+            nats = bound(hits[:, 0], hits[:, 1], len(counted))
+            k = int(np.argmax(nats))
+            yield float(nats[k]), events[k]
+
+
+def _intervals(blank: Witness, ours: Vector, theirs: Vector) -> Iterator[Witness]:
+    """Yield half-lines that end between quantiles, and the outside of all values from b."""
+    known = asdict(blank)
+    if len(ours) or len(theirs):
+        for cut in np.quantile(np.concatenate([ours, theirs]), _QUANTILES).tolist():
+            yield Witness(**{**known, "low": -FAR, "high": cut})
+            yield Witness(**{**known, "low": cut, "high": FAR})
+    if len(theirs):
+        yield Witness(**{**known, "low": float(theirs.min()), "high": float(theirs.max()), "outside": True})
+
+
+def _value_sets(blank: Witness, ours: AnyArray, theirs: AnyArray) -> Iterator[Witness]:
+    """Yield the sets of values that are likelier here by a factor, for values that repeat."""
+    values, place = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
+    if len(values) > min(len(ours), _MOST_VALUES):
+        return
+    here, there = (np.bincount(part, minlength=len(values)) for part in np.split(place, [len(ours)]))
+    for factor in (1, 2, 4, 1000):
+        likelier = here > factor * there
+        if likelier.any():
+            chosen = [[v.real, v.imag] if blank.feature == "report" else float(v) for v in values[likelier]]
+            yield Witness(**{**asdict(blank), "values": chosen})
+
+
+def border_pair(call: Call, a: Vector, b: Vector, within: float, seed: int) -> tuple[Vector, Vector]:
+    """Two positions at most `within` apart (m) on the way from a to b with different reports, for a fixed rule."""
+    while np.hypot(*displacements(a[None], b[None])[0]) > within:
+        way = a + np.linspace(0, 1, 65)[:, None] * (b - a)
+        reports = np.nan_to_num(call(way, np.full(65, seed))[:, :2], nan=999.0)
+        (changes,) = np.nonzero((np.abs(np.diff(reports, axis=0)) > 10.0**-_DIGITS).any(axis=1))
+        if not len(changes):
+            break
+        a, b = way[changes[0]], way[changes[0] + 1]
+    return a, b

@@ -1,0 +1,143 @@
+"""Options of `mechdesign audit` about blurs: --function, --command, --at and --seed, and their effect."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import math
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from mechdesign.base.numbers import list_words, real_number
+from mechdesign.cli.options import whole
+from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    pass
+
+_FUNCTION_HELP = (
+    "A blur in Python, MODULE:NAME or FILE.py:NAME, instead of a table: f(latitude, longitude, rng) or f(latitude, "
+    "longitude). With --within METRES and --factor ODDS the audit fails above them, or with a defect."
+)
+_COMMAND_HELP = (
+    "A program that blurs, such as 'node blur.mjs', instead of a table: for each line of JSON with latitude, longitude "
+    "and seed it prints one with latitude and longitude."
+)
+_AT_HELP = "Latitude, or LATITUDE,LONGITUDE, of --function, --command or a rule. Default: 41.9,12.5."
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlurOptions:
+    """--function, --command, --at and --seed of `mechdesign audit`."""
+
+    function: Annotated[str | None, typer.Option("--function", metavar="MODULE:NAME", help=_FUNCTION_HELP)] = None
+    command: Annotated[str | None, typer.Option("--command", metavar="PROGRAM", help=_COMMAND_HELP)] = None
+    at: Annotated[str | None, typer.Option("--at", metavar="LATITUDE", help=_AT_HELP)] = None
+    seed: Annotated[int | None, whole("--seed", "Seed of all draws of --function and --command.")] = None
+
+    @property
+    def is_given(self) -> bool:
+        return self.function is not None or self.command is not None
+
+    @property
+    def place(self) -> tuple[float, float]:
+        from mechdesign.blurs.audit import PLACE
+
+        if self.at is None:
+            return PLACE
+        try:
+            numbers = [real_number(word) for word in list_words(self.at)]
+            latitude, longitude = (*numbers, PLACE[1])[:2]
+        except ValueError as error:
+            raise InputError(str(error), field="at", value=self.at, remedy="write --at 41.9,12.5") from error
+        if len(numbers) > 2:
+            raise InputError("must be one latitude and one longitude", field="at", value=self.at)
+        return latitude, longitude
+
+    def refuse_for_table(self) -> None:
+        """Raise InputError for options that apply to a blur or a rule alone."""
+        for name in ("at", "seed"):
+            if getattr(self, name) is not None:
+                raise InputError("applies to a blur, not to a table", field=name, value=getattr(self, name))
+
+    def rule_options(self, radii: Sequence[float]) -> dict[str, float]:
+        """The arguments of an audit of a rule, with radii of discs in m."""
+        if self.seed is not None:
+            raise InputError("applies to --function and --command", field="seed", value=self.seed)
+        return {"latitude": self.place[0], **({"disc": _one(radii)} if radii else {})}
+
+    def audit(
+        self, words: Mapping[str, str], radii: Sequence[float], picture: Path | None, *, overwrite: bool
+    ) -> tuple[dict[str, Any], list[Any], bool]:
+        """The JSON document, its text, and True if the audit fails; `words` of within and factor, radii in m."""
+        from mechdesign.blurs.audit import DISC, audit_blur
+        from mechdesign.blurs.words import blur_words
+        from mechdesign.output.export import PICTURE_WRITER
+
+        if self.function is not None and self.command is not None:
+            raise InputError("is one of two blurs; pass one", field="command", value=self.command)
+        numbers = {name: _number(name, word) for name, word in words.items()}
+        if picture is not None:
+            PICTURE_WRITER.get().check_target(picture, overwrite=overwrite)
+        audit = audit_blur(
+            self._blur(),
+            at=self.place,
+            within=numbers.get("within", 200.0),
+            disc=_one(radii) if radii else DISC,
+            seed=self.seed or 0,
+        )
+        text, factor, fails = list(blur_words(audit)), numbers.get("factor"), False
+        if factor is not None:
+            fails = bool(audit.findings) or audit.nats > math.log(factor)
+            text.insert(0, f"The audit {'fails' if fails else 'passes'} at a factor of {factor:g}.")
+        if picture is not None:
+            from mechdesign.blurs.picture import plot_blur
+
+            PICTURE_WRITER.get().save(plot_blur(audit), picture, overwrite=overwrite)
+        return audit.as_dict() | {"factor": factor, "fails": fails if factor is not None else None}, text, fails
+
+    def _blur(self) -> Any:
+        from mechdesign.blurs.calls import Command
+
+        return Command(words=shlex.split(self.command)) if self.command else load_function(self.function or "")
+
+
+def load_function(words: str) -> Any:
+    """The function of MODULE:NAME, of a module beside the working folder or installed, or of FILE.py:NAME."""
+    place, _, name = words.rpartition(":")
+    try:
+        if place.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(Path(place).stem, place)
+            assert spec is not None and spec.loader is not None
+            module = importlib.util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, str(Path.cwd()))
+            module = importlib.import_module(place)
+        return getattr(module, name)
+    except (ImportError, AttributeError, OSError, ValueError) as error:
+        remedy = "write --function MODULE:NAME or FILE.py:NAME"
+        raise InputError(f"cannot be loaded: {error}", field="function", value=words, remedy=remedy) from error
+
+
+def _one(radii: Sequence[float]) -> float:
+    if len(radii) > 1:
+        raise InputError("must be one radius", field="disc", value=", ".join(f"{radius:g}" for radius in radii))
+    return radii[0]
+
+
+def _number(name: str, word: str) -> float:
+    try:
+        number = real_number(word)
+    except ValueError as error:
+        raise InputError(str(error), field=name, value=word) from error
+    least = 1.0 if name == "factor" else 0.0
+    if not least < number < math.inf:
+        raise InputError(f"must be above {least:g}", field=name, value=word)
+    return number

@@ -1,0 +1,79 @@
+(** * The bound over mechanisms that are private by distance on a plane.
+
+    [Bound] speaks of mechanisms that are private along the edges of its certificate. Here every edge is at least as
+    long as eps times the distance of its ends, so that a mechanism private by distance is private along the edges. *)
+From Coq Require Import ZArith List Bool Reals Lia Lra.
+From Mechdesign Require Import Exponential Edges Plane Bound.
+Import ListNotations.
+Open Scope Z_scope.
+
+(** num / q >= eps |x_tail - x_head|, by squares. *)
+Definition is_long_enough (t : plane) (q : Z) (e : edge) : bool :=
+  match nth_error (places t) (tail e), nth_error (places t) (head e) with
+  | Some a, Some b =>
+      (0 <=? num e) &&
+      ((eps_num t * q) * (eps_num t * q) * square_distance a b <=?
+       (num e * eps_den t * scale t) * (num e * eps_den t * scale t))
+  | _, _ => false
+  end.
+
+(** The whole check, beside [check_bound]. *)
+Definition check_lengths (t : plane) (b : certificate) : bool :=
+  (0 <? nats_denominator b) && (0 <? eps_den t) && (0 <? scale t) && (0 <=? eps_num t) &&
+  forallb (is_long_enough t (nats_denominator b)) (graph b).
+
+Open Scope R_scope.
+
+(** A mechanism of real probabilities that is private by distance at every pair of places. *)
+Record plane_mechanism (t : plane) (b : certificate) (P : nat -> nat -> R) : Prop := PlaneMechanism {
+  plane_nonnegative : forall u y, 0 <= P u y;
+  plane_sums : forall u, (u < length (multipliers b))%nat -> row_sum (length (columns b)) P u 0 = 1;
+  plane_private : forall u v a c y, nth_error (places t) u = Some a -> nth_error (places t) v = Some c ->
+    P u y <= exp (eps t * distance t a c) * P v y
+}.
+
+Lemma length_above : forall t q a c l, (0 < q)%Z -> (0 < eps_den t)%Z -> (0 < scale t)%Z -> (0 <= eps_num t)%Z ->
+  (0 <= l)%Z ->
+  ((eps_num t * q) * (eps_num t * q) * square_distance a c <= (l * eps_den t * scale t) * (l * eps_den t * scale t))%Z ->
+  eps t * distance t a c <= IZR l / IZR q.
+Proof.
+  intros t q a c l Q E U N L H. rewrite distance_as_root by exact U.
+  pose proof (IZR_le _ _ (square_distance_nonnegative a c)) as S.
+  apply IZR_le in H, L, N. apply IZR_lt in Q, E, U. rewrite !mult_IZR in H. unfold eps.
+  set (d := IZR q) in *. set (e := IZR (eps_den t)) in *. set (n := IZR (eps_num t)) in *.
+  set (o := IZR (scale t)) in *. set (s := IZR (square_distance a c)) in *. set (x := IZR l) in *.
+  assert (R : n * d * sqrt s <= x * e * o).
+  { apply Rsqr_incr_0; [| repeat apply Rmult_le_pos; try lra; apply sqrt_pos | repeat apply Rmult_le_pos; lra].
+    unfold Rsqr. replace (n * d * sqrt s * (n * d * sqrt s)) with (n * d * (n * d) * (sqrt s * sqrt s)) by ring.
+    rewrite sqrt_sqrt by exact S. exact H. }
+  apply Rmult_le_reg_r with (d * e * o); [repeat apply Rmult_lt_0_compat; lra |].
+  replace (x / d * (d * e * o)) with (x * e * o) by (field; lra).
+  replace (n / e * (sqrt s / o) * (d * e * o)) with (n * d * sqrt s) by (field; lra).
+  exact R.
+Qed.
+
+Lemma private_along_edges : forall t b P, check_lengths t b = true -> plane_mechanism t b P -> mechanism b P.
+Proof.
+  intros t b P C [N S PR]. unfold check_lengths in C. rewrite !andb_true_iff in C.
+  destruct C as [[[[Q E] U] NN] F]. apply Z.ltb_lt in Q, E, U. apply Z.leb_le in NN. rewrite forallb_forall in F.
+  split; [exact N | exact S |]. intros y e I. apply F in I. unfold is_long_enough in I.
+  destruct (nth_error (places t) (tail e)) as [a |] eqn:A; [| discriminate].
+  destruct (nth_error (places t) (head e)) as [c |] eqn:B; [| discriminate].
+  apply andb_prop in I as [L I]. apply Z.leb_le in L, I.
+  pose proof (length_above t _ a c (num e) Q E U NN L I) as D.
+  assert (X : exp (eps t * distance t a c) <= exp (IZR (num e) / IZR (nats_denominator b))).
+  { destruct D as [D | ->]; [left; apply exp_increasing; exact D | lra]. }
+  split.
+  - eapply Rle_trans; [apply (PR (tail e) (head e) a c); assumption | apply Rmult_le_compat_r; auto].
+  - eapply Rle_trans; [apply (PR (head e) (tail e) c a); assumption |].
+    rewrite distance_symmetric. apply Rmult_le_compat_r; auto.
+Qed.
+
+(** No mechanism that is private by distance has less expected loss than the bound. *)
+Theorem no_mechanism_on_plane_below : forall w k t b, check_bound w k b = true -> check_lengths t b = true ->
+  weights b = [1%Z] -> forall P, plane_mechanism t b P ->
+  IZR (fold_right Z.add 0%Z (multipliers b)) <= loss 0 (columns b) P 0.
+Proof.
+  intros w k t b C L W P M. apply no_mechanism_below with w k; [exact C | exact W |].
+  apply private_along_edges with t; assumption.
+Qed.
