@@ -1,4 +1,4 @@
-"""A cold `sample` imports what drawing needs, and no solver."""
+"""A cold `sample` imports the modules that draw, and no solver."""
 
 from __future__ import annotations
 
