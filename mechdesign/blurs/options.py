@@ -1,4 +1,4 @@
-"""Options of `mechdesign audit` about blurs: --function, --command, --at and --seed, and their effect."""
+"""Options of `mechdesign audit` about blurs: --function and --command, parameters of a blur, and their effect."""
 
 from __future__ import annotations
 
@@ -10,87 +10,62 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from mechdesign.base.numbers import list_words, real_number
-from mechdesign.cli.options import whole
+from mechdesign.base.numbers import list_words, real_number, whole_number
 from mechdesign.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 _FUNCTION_HELP = (
     "A blur in Python, MODULE:NAME or FILE.py:NAME, instead of a table: f(latitude, longitude, rng) or f(latitude, "
-    "longitude). With --within METRES and --factor ODDS the audit fails above them, or with a defect."
+    "longitude). With --within METRES and --factor ODDS the audit fails above them, or with a defect. --at "
+    "LATITUDE,LONGITUDE (41.9,12.5) is the true position, --seed N (0) that of all draws."
 )
 _COMMAND_HELP = (
     "A program that blurs, such as 'node blur.mjs', instead of a table: for each line of JSON with latitude, longitude "
     "and seed it prints one with latitude and longitude."
 )
-_AT_HELP = "Latitude, or LATITUDE,LONGITUDE, of --function, --command or a rule. Default: 41.9,12.5."
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlurOptions:
-    """--function, --command, --at and --seed of `mechdesign audit`."""
+    """--function and --command of `mechdesign audit`."""
 
     function: Annotated[str | None, typer.Option("--function", metavar="MODULE:NAME", help=_FUNCTION_HELP)] = None
     command: Annotated[str | None, typer.Option("--command", metavar="PROGRAM", help=_COMMAND_HELP)] = None
-    at: Annotated[str | None, typer.Option("--at", metavar="LATITUDE", help=_AT_HELP)] = None
-    seed: Annotated[int | None, whole("--seed", "Seed of all draws of --function and --command.")] = None
 
     @property
     def is_given(self) -> bool:
         return self.function is not None or self.command is not None
 
     @property
-    def place(self) -> tuple[float, float]:
-        from mechdesign.blurs.audit import PLACE
+    def parameters(self) -> tuple[str, ...]:
+        return "within", "factor", "at", "seed"
 
-        if self.at is None:
-            return PLACE
-        try:
-            numbers = [real_number(word) for word in list_words(self.at)]
-            latitude, longitude = (*numbers, PLACE[1])[:2]
-        except ValueError as error:
-            raise InputError(str(error), field="at", value=self.at, remedy="write --at 41.9,12.5") from error
-        if len(numbers) > 2:
-            raise InputError("must be one latitude and one longitude", field="at", value=self.at)
-        return latitude, longitude
-
-    def refuse_for_table(self) -> None:
-        """Raise InputError for options that apply to a blur or a rule alone."""
-        for name in ("at", "seed"):
-            if getattr(self, name) is not None:
-                raise InputError("applies to a blur, not to a table", field=name, value=getattr(self, name))
-
-    def rule_options(self, radii: Sequence[float]) -> dict[str, float]:
+    def rule_options(self, words: Mapping[str, str], radii: Sequence[float]) -> dict[str, float]:
         """The arguments of an audit of a rule, with radii of discs in m."""
-        if self.seed is not None:
-            raise InputError("applies to --function and --command", field="seed", value=self.seed)
-        return {"latitude": self.place[0], **({"disc": _one(radii)} if radii else {})}
+        return {"latitude": _place(words)[0], **({"disc": _one(radii)} if radii else {})}
 
     def audit(
         self, words: Mapping[str, str], radii: Sequence[float], picture: Path | None, *, overwrite: bool
     ) -> tuple[dict[str, Any], list[Any], bool]:
-        """The JSON document, its text, and True if the audit fails; `words` of within and factor, radii in m."""
+        """The JSON document, its text, and True if the audit fails; `words` of parameters, radii in m."""
         from mechdesign.blurs.audit import DISC, audit_blur
         from mechdesign.blurs.words import blur_words
         from mechdesign.output.export import PICTURE_WRITER
 
         if self.function is not None and self.command is not None:
             raise InputError("is one of two blurs; pass one", field="command", value=self.command)
-        numbers = {name: _number(name, word) for name, word in words.items()}
+        numbers = {name: _number(name, word) for name, word in words.items() if name in ("within", "factor")}
         if picture is not None:
             PICTURE_WRITER.get().check_target(picture, overwrite=overwrite)
         audit = audit_blur(
             self._blur(),
-            at=self.place,
+            at=_place(words),
             within=numbers.get("within", 200.0),
             disc=_one(radii) if radii else DISC,
-            seed=self.seed or 0,
+            seed=_seed(words),
         )
         text, factor, fails = list(blur_words(audit)), numbers.get("factor"), False
         if factor is not None:
@@ -124,6 +99,29 @@ def load_function(words: str) -> Any:
     except (ImportError, AttributeError, OSError, ValueError) as error:
         remedy = "write --function MODULE:NAME or FILE.py:NAME"
         raise InputError(f"cannot be loaded: {error}", field="function", value=words, remedy=remedy) from error
+
+
+def _place(words: Mapping[str, str]) -> tuple[float, float]:
+    """The latitude and longitude of --at; both of the default place, or its longitude, where they are not given."""
+    from mechdesign.blurs.audit import PLACE
+
+    if "at" not in words:
+        return PLACE
+    try:
+        numbers = [real_number(word) for word in list_words(words["at"])]
+        latitude, longitude = (*numbers, PLACE[1])[:2]
+    except ValueError as error:
+        raise InputError(str(error), field="at", value=words["at"], remedy="write --at 41.9,12.5") from error
+    if len(numbers) > 2:
+        raise InputError("must be one latitude and one longitude", field="at", value=words["at"])
+    return latitude, longitude
+
+
+def _seed(words: Mapping[str, str]) -> int:
+    try:
+        return whole_number(words.get("seed", "0"))
+    except ValueError as error:
+        raise InputError(str(error), field="seed", value=words["seed"]) from error
 
 
 def _one(radii: Sequence[float]) -> float:

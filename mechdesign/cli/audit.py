@@ -92,11 +92,12 @@ class BlurExtra(Protocol):
         """True if a blur is audited, not a table."""
         ...
 
-    def refuse_for_table(self) -> None:
-        """Raise InputError for options that do not apply to a table."""
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names of the parameters of a blur, --NAME VALUE."""
         ...
 
-    def rule_options(self, radii: Sequence[float]) -> Mapping[str, float]:
+    def rule_options(self, words: Mapping[str, str], radii: Sequence[float]) -> Mapping[str, float]:
         """The arguments of an audit of a rule, with radii of discs in m."""
         ...
 
@@ -137,7 +138,7 @@ def audit(
     if blur is not None and blur.is_given:
         unused = {"table": table, "metric": metric, "normalise": normalise or None, "columns": columns, "crs": crs}
         _refuse("does not apply to a blur", unused)
-        level = parameter_values("a blur", ("within", "factor"), context.args)
+        level = parameter_values("a blur", blur.parameters, context.args)
         radii = [] if extra is None else extra.radii()
         _show_blur(blur.audit(level, radii, output, overwrite=overwrite), exit_zero=exit_zero, as_json=as_json)
         return
@@ -152,19 +153,19 @@ def audit(
         picture, output = output, None
     # A word without a suffix that names no file is a rule.
     if not Path(table).suffix and not Path(table).exists():
-        parameters = parameter_values("a rule", () if extra is None else extra.rule_parameters, context.args)
+        known = (*(() if extra is None else extra.rule_parameters), *(() if blur is None else ("at",)))
+        parameters = parameter_values("a rule", known, context.args)
+        place = {name: parameters.pop(name) for name in ("at",) if name in parameters}
         _refuse("does not apply to a rule", {"metric": metric, "output": output, "normalise": normalise or None})
         report = None
         if extra is not None:
             report = extra.audit_rule(table, parameters, inputs, picture, overwrite=overwrite)
         radii = [] if extra is None else extra.radii()
-        given = {} if blur is None else blur.rule_options(radii)
+        given = {} if blur is None else blur.rule_options(place, radii)
         _show_rule(table, report, given, as_json=as_json)
         return
     if extra is not None:
         extra.check_table()
-    if blur is not None:
-        blur.refuse_for_table()
     from mechdesign.base.atomic_write import check_target
     from mechdesign.output.text_tables import show
 

@@ -68,7 +68,7 @@ def first_unknown(words: Sequence[str], options: Collection[str], *, parameters:
         return None
     known = set(options)
     if parameters:
-        names = {*_LEVEL, "box", *(name for names in SETTINGS.values() for name in names)}
+        names = {*_LEVEL, "box", "at", *(name for names in SETTINGS.values() for name in names)}
         names |= {name for file in shipped_problems() for name in file.parameters}
         for word in words:
             if word.endswith(".py") and Path(word).is_file():

@@ -128,7 +128,7 @@ def test_audit_command_draws_a_picture(run, tmp_path):
         (["--function", f"{CARELESS}:circle", "--metric", "discrete"], "metric"),
         (["--function", f"{CARELESS}:circle", "--disc", "100,200"], "disc"),
         (["table.npy", "--function", f"{CARELESS}:circle"], "table"),
-        (["table.npy", "--metric", "discrete", "--factor", "2", "--seed", "1"], "seed"),
+        (["table.npy", "--metric", "discrete", "--factor", "2", "--seed", "1"], "--seed"),
     ],
 )
 def test_invalid_options_are_refused(run_json, tmp_path, monkeypatch, words, field):

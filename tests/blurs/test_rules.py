@@ -214,7 +214,7 @@ def test_audit_command_of_a_rule_takes_a_latitude(run, run_json):
 
 @pytest.mark.parametrize(
     ("words", "field"),
-    [(["--at", "95"], "at"), (["--at", "north"], "at"), (["--seed", "1"], "seed"), (["--disc", "1,2"], "disc")],
+    [(["--at", "95"], "at"), (["--at", "north"], "at"), (["--seed", "1"], "--seed"), (["--disc", "1,2"], "disc")],
 )
 def test_invalid_options_of_a_rule_are_refused(run_json, words, field):
     code, document = run_json("audit", "geohash-6", *words)
