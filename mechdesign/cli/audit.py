@@ -160,8 +160,9 @@ def audit(
         report = None
         if extra is not None:
             report = extra.audit_rule(table, parameters, inputs, picture, overwrite=overwrite)
-        radii = [] if extra is None else extra.radii()
-        given = {} if blur is None else blur.rule_options(place, radii)
+        given: Mapping[str, float] = {}
+        if report is None and blur is not None:
+            given = blur.rule_options(place, [] if extra is None else extra.radii())
         _show_rule(table, report, given, as_json=as_json)
         return
     if extra is not None:

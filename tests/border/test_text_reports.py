@@ -145,7 +145,7 @@ def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
     mechanism = tmp_path / "rome.nc"
     words = ("--positions", "cells", "--program", "planar-laplace", "-o", mechanism)
     assert run("area", *ROME, *words)[0] == 0
-    code, right = run_json("estimate", border_file("s01_lonlat.csv"), mechanism)
+    code, right = run_json("estimate", border_file("s01_lonlat.csv"), mechanism, "--exit-zero")
     shares = {cell["cell"]: cell["probability"] for cell in right["cells"] if cell["probability"] > 0.01}
     assert (code, shares) == (0, {0: pytest.approx(0.6, abs=TO_9_DIGITS), 11: pytest.approx(0.4, abs=TO_9_DIGITS)})
     assert right["columns"] == {"read": ["longitude", "latitude", "count"], "ignored": []}
@@ -153,7 +153,13 @@ def test_degrees_in_x_and_y_are_refused(run, run_json, tmp_path):
     assert (code, document["error"]["field"]) == (2, "reports")
     assert "--columns longitude=x,latitude=y" in document["error"]["message"]
     code, out, err = run(
-        "estimate", border_file("s01_xy_degrees.csv"), mechanism, "--columns", "longitude=x,latitude=y", "--json"
+        "estimate",
+        border_file("s01_xy_degrees.csv"),
+        mechanism,
+        "--columns",
+        "longitude=x,latitude=y",
+        "--exit-zero",
+        "--json",
     )
     assert (code, json.loads(out)["cells"]) == (0, right["cells"])
     assert err.startswith("s01_xy_degrees.csv: read columns x, y, count.")
@@ -261,7 +267,9 @@ def test_columns_of_reports_may_have_other_names(run, run_json, tmp_path):
     md.save(md.baselines.randomized_response(md.load_problem("discrete", secrets=3)), mechanism)
     (tmp_path / "r.csv").write_text(text)
     (tmp_path / "plain.csv").write_text("report,count\n0,500\n1,200\n")
-    code, result = run_json("estimate", tmp_path / "r.csv", mechanism, "--columns", "report=antwort,count=anzahl")
+    code, result = run_json(
+        "estimate", tmp_path / "r.csv", mechanism, "--columns", "report=antwort,count=anzahl", "--exit-zero"
+    )
     assert (code, result["cells"]) == (0, run_json("estimate", tmp_path / "plain.csv", mechanism)[1]["cells"])
     assert result["columns"] == {"read": ["antwort", "anzahl"], "ignored": ["alter"]}
     for words in ("report", "report=a,report=b", "who=antwort", "report=", "report=antwort,count=antwort"):

@@ -100,6 +100,9 @@ def test_header_of_a_table_has_claim_and_figures(tmp_path):
     assert told.pop("accuracy") == pytest.approx(radii, rel=0.01)
     assert told.pop("edge") == exported_edges(mechanism, range(5))
     sizes = {"secrets": 5, "reports": 5, "edges": len(mechanism["edge_tail"])}
+    for name in ("prior", "dual"):
+        assert [float.fromhex(x) for x in told.pop(name)] == mechanism[name].values.tolist()
+    assert [list(map(int, steps.split())) for steps in told.pop("tree")] == mechanism["tree"].values.tolist()
     described = {name: json.loads(mechanism.attrs[name]) for name in ("metric", "domain")}
     claim = described | {"positions": None, "denominator": "2^62"}
     said = {"claim": claim, "sha256": hashlib.sha256(file).hexdigest()}

@@ -256,9 +256,7 @@ def test_uncertified_mechanism_is_not_drawn() -> None:
 @pytest.mark.parametrize(
     ("case", "field"),
     [
-        ("discrete", "domain"),
         ("scattered points", "domain"),
-        ("graph, table loss", "domain"),
         ("eikonal, two floors", "domain"),
     ],
 )

@@ -94,6 +94,7 @@ RECIPES: dict[str, Callable[[], dict[str, Any]]] = {
     "Streets": lambda: (
         {"epsilon": 1.0, "unit": "m", "tail": ENDS[0].copy(), "head": ENDS[1].copy()} | {"length": np.ones(CELLS - 1)}
     ),
+    "Matrix": lambda: {"distance": np.ones((4, 4)) - np.eye(4)},
     "TableLoss": lambda: {"values": np.ones((CELLS, CELLS))},
     "Transitions": lambda: {"matrices": np.eye(CELLS), "initial": UNIFORM.copy(), "place": np.arange(CELLS)},
 }

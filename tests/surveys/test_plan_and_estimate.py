@@ -144,7 +144,7 @@ def test_cells_without_areas_and_a_collection_of_two_mechanisms(run_json, files,
     lines = [f"{cell},{names[cell % 2]},{3 + cell}" for cell in range(SIDE**2)]
     (tmp_path / "mixed.csv").write_text("report,mechanism,count\n" + "\n".join(lines) + "\n")
     words = ["estimate", tmp_path / "mixed.csv", files[0], tmp_path / "k.nc"]
-    code, told = run_json(*words, "-o", tmp_path / "cells.csv")
+    code, told = run_json(*words, "-o", tmp_path / "cells.csv", "--exit-zero")
     assert (code, told["areas"], sum(each["made"] for each in told["mechanisms"])) == (0, [], told["reports"])
     with (tmp_path / "cells.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
@@ -156,7 +156,7 @@ def test_reports_of_something_else_are_told(run, files, tmp_path):
     honest = tmp_path / "honest.csv"
     honest.write_text("cell,count\n" + "".join(f"{cell},{4_000 * (cell in (7, 22))}\n" for cell in range(SIDE**2)))
     code, out, _ = run("estimate", honest, files[0], "--areas", "2x2")
-    assert code == 0
+    assert code == 1
     assert "do not fit this mechanism" in out
 
 
@@ -394,7 +394,7 @@ def test_unknown_number_column_is_refused_words_ignored(run, run_json, files, tm
         assert (code, refused["error"]["value"]) == (2, name.lower())
         assert "rename it to count" in refused["error"]["message"]
     (tmp_path / "r.csv").write_text("report,count,when\n3,1500,May 3\n7,1500,\n")
-    code, out, err = run("estimate", tmp_path / "r.csv", files[0])
+    code, out, err = run("estimate", tmp_path / "r.csv", files[0], "--exit-zero")
     assert code == 0
     assert "3,000 reports" in out
     assert "--areas 2x2" in out

@@ -97,9 +97,9 @@ def with_bound_between_cells(kind: str, program: str) -> xr.Dataset:
     assert between.attrs["lower_bound"] > 0
     changes = {"dual": (("secret",), between["dual"].values), "lower_bound": between.attrs["lower_bound"]}
     other = rewritten(mechanism, program=program, **changes)
-    for name in ("objective", "objective_of"):
+    for name in ("objective", "objective_of", "any_lower_bound", "any_squares"):
         other.attrs.pop(name, None)
-    return rewritten(other.drop_vars("multiplier", errors="ignore"))
+    return rewritten(other.drop_vars(["multiplier", "any_multiplier"], errors="ignore"))
 
 
 @pytest.mark.parametrize(
