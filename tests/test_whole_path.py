@@ -115,7 +115,7 @@ def test_every_metric_and_every_loss_has_a_case() -> None:
 
 
 def is_shipped(kind: type) -> bool:
-    """Whether a module has it; examples of docstrings, which other tests run, define classes as well."""
+    """True if a module has it; examples of docstrings, which other tests run, define classes as well."""
     return getattr(sys.modules[kind.__module__], kind.__name__, None) is kind
 
 
