@@ -51,7 +51,12 @@ def as_options(names) -> set[str]:
 OWN = dict(commands())
 LEVEL = as_options(name for names in SETTINGS.values() for name in names) | {"--within", "--factor"}
 PARAMETERS = set().union(*(as_options(file.parameters) for file in shipped_problems()))
-TAKEN = {"solve": PARAMETERS, "compare": PARAMETERS, "audit": PARAMETERS | LEVEL | {"--box"}, "plan": PARAMETERS}
+TAKEN = {
+    "solve": PARAMETERS,
+    "compare": PARAMETERS,
+    "audit": PARAMETERS | LEVEL | {"--box", "--at", "--seed"},
+    "plan": PARAMETERS,
+}
 OPTIONS = {name: options | TAKEN.get(name, set()) for name, options in OWN.items()}
 ANY = set().union(*OPTIONS.values(), {"--version"})
 
