@@ -83,6 +83,7 @@ sphinx_gallery_conf = {
 html_math_renderer = "mathml"  # browsers set MathML themselves: no script, nothing fetched
 
 _SECTIONS = ("Parameters", "Attributes", "Returns", "Yields", "Raises", "Notes", "Examples", "References")
+_ENTRIES = ("Parameters", "Attributes", "Returns", "Yields", "Raises")  # sections of names and their descriptions
 _FIELDS = re.compile(r"^(Parameters|Fields|Returns|Raises|Cost|Derived[^:]*|Invariants|Source|Reference|Statement): ?")
 
 
@@ -116,6 +117,8 @@ def _sections(lines: list[str]) -> list[str]:
         elif head == "Examples" or not line.strip():
             shown.append(line)
         else:
+            if head in _ENTRIES and not line.startswith(" "):  # entries without a description are paragraphs
+                shown.append("")
             shown.append(line[: len(line) - len(line.lstrip())] + _escape_markup(line.strip()))
     return shown
 
