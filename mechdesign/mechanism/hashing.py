@@ -7,6 +7,7 @@ import hashlib
 import numpy as np
 import xarray as xr
 
+from mechdesign.mechanism.grid_mapping import GRID_MAPPING
 from mechdesign.problem.lattice import Edges
 
 FILE_DIGEST = "mechdesign file"  # in the encoding of a Dataset: its content digest, and the SHA-256 of its file
@@ -29,8 +30,8 @@ def content_digest(mechanism: xr.Dataset) -> str:
             digest.update(len(content).to_bytes(8, "little") + content)
 
     for name in sorted(map(str, mechanism.variables)):
-        # Labels of classes repeat the attribute of the domain.
-        if name in mechanism.indexes and mechanism.variables[name].dtype.kind in "UOT":
+        # Labels of classes and the coordinate system repeat the attribute of the domain.
+        if name == GRID_MAPPING or (name in mechanism.indexes and mechanism.variables[name].dtype.kind in "UOT"):
             continue
         variable = mechanism.variables[name]
         values = np.ascontiguousarray(variable.values)

@@ -21,6 +21,7 @@ import xarray as xr
 from mechdesign.base.arrays import AnyArray, Indices, Points
 from mechdesign.base.registry import Registry
 from mechdesign.errors import VerificationError
+from mechdesign.mechanism.grid_mapping import GRID_MAPPING, described_grid_mapping, grid_mapping
 from mechdesign.problem.classes import label_arrays
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
@@ -111,6 +112,8 @@ class Schema:
         return {dim for spec in specs for dim in spec.dims}.union(self.places)
 
     def variable(self, name: str) -> VariableSpec | None:
+        if name == GRID_MAPPING:  # not of a file: the attributes have it
+            return None
         dim, _, axis = name.rpartition("_")
         if dim in self.places and axis in AXES:
             return VariableSpec(dtype="float64", dims=(dim,), is_coordinate=True)
@@ -130,6 +133,9 @@ class Schema:
         for key, variable in dataset.variables.items():
             if key in self.places:
                 _validate_labels(dataset, str(key), labels.get(str(key)))
+                continue
+            if key == GRID_MAPPING:
+                _validate_grid_mapping(dataset)
                 continue
             _validate_variable(str(key), variable, self.variable(str(key)), is_coordinate=key in dataset.coords)
         for dim, size in dataset.sizes.items():
@@ -242,6 +248,17 @@ def _validate_labels(dataset: xr.Dataset, dim: str, known: AnyArray | None) -> N
         raise file_error("are not the labels of the classes", dim, f"{variable.values!s:.80}", wanted)
 
 
+def _validate_grid_mapping(dataset: xr.Dataset) -> None:
+    """Refuse a coordinate system that is not that of the attributes, which are the ones of the file."""
+    variable, known = dataset.variables[GRID_MAPPING], described_grid_mapping(dataset.attrs)
+    if GRID_MAPPING not in dataset.coords or known is None or _parts(variable) != _parts(known):
+        raise file_error("is not the coordinate system of the domain", GRID_MAPPING, f"{variable.attrs!s:.80}")
+
+
+def _parts(variable: xr.Variable) -> tuple[Any, ...]:
+    return variable.dims, variable.dtype, variable.values.tolist(), variable.attrs
+
+
 def _validate_place_numbers(name: str, values: Indices, count: int) -> None:
     if values.size and (values.min() < 0 or values.max() >= count):
         raise file_error("must name places", name, f"{values.min()} to {values.max()}", f"0 to {count - 1}")
@@ -276,23 +293,28 @@ def stored_points(mechanism: xr.Dataset, dim: str) -> Points:
 
 def coordinates(dim: str, domain: Domain) -> dict[str, Any]:
     """The coordinates of a Dataset for the places of `domain`: dim_x, dim_y, dim_z over `dim`, with units."""
-    # Classes also have their labels, as the index of `dim`.
+    # Classes also have their labels, as the index of `dim`; places on Earth have their coordinate system.
     placed: dict[str, Any] = {
         f"{dim}_{axis}": (dim, values.copy(), {"units": domain.unit})
         for axis, values in zip(AXES, domain.points.T, strict=False)
     }
+    if domain.plane is not None:
+        placed[GRID_MAPPING] = grid_mapping(domain.plane)
     return placed if domain.labels is None else placed | {dim: (dim, np.array(domain.labels))}
 
 
-def with_labels(dataset: xr.Dataset) -> xr.Dataset:
-    """The Dataset of a file with the labels of its classes as indexes, if it has some and they have its sizes."""
+def with_derived(dataset: xr.Dataset) -> xr.Dataset:
+    """The Dataset of a file with the coordinates that its attributes imply: labels of classes, coordinate system."""
     labels = {dim: words for dim, words in label_arrays(dataset.attrs).items() if dim in dataset.sizes}
     for dim, words in labels.items():
         if len(words) != dataset.sizes[dim]:
             raise file_error("must be a label for each class", dim, len(words), dataset.sizes[dim])
-    return dataset.assign_coords({dim: (dim, words) for dim, words in labels.items()}) if labels else dataset
+    derived: dict[str, Any] = {dim: (dim, words) for dim, words in labels.items()}
+    system = described_grid_mapping(dataset.attrs)
+    derived |= {} if system is None else {GRID_MAPPING: system}
+    return dataset.assign_coords(derived) if derived else dataset
 
 
-def without_labels(dataset: xr.Dataset) -> xr.Dataset:
-    """The Dataset as a file holds it: labels are in the attributes alone."""
-    return dataset.drop_vars([dim for dim in ("secret", "report") if dim in dataset.coords])
+def without_derived(dataset: xr.Dataset) -> xr.Dataset:
+    """The Dataset as a file holds it: labels and the coordinate system are in the attributes alone."""
+    return dataset.drop_vars([name for name in ("secret", "report", GRID_MAPPING) if name in dataset.coords])

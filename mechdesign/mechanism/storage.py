@@ -16,7 +16,7 @@ from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError, MechdesignError, VerificationError
 from mechdesign.mechanism.hashing import CONTENT_DIGEST, FILE_DIGEST, content_digest, seal
 from mechdesign.mechanism.hdf5 import read_netcdf, write_netcdf
-from mechdesign.mechanism.schema import MECHANISMS, Schema, validate, with_labels, without_labels
+from mechdesign.mechanism.schema import MECHANISMS, Schema, validate, with_derived, without_derived
 
 _MARK = b"mechdesign sha256"
 _BLOCK = 1 << 20  # bytes that are hashed at a time
@@ -66,7 +66,7 @@ def file_sha256(path: str | Path) -> str:
 
 
 def _write(dataset: xr.Dataset, path: Path) -> None:
-    unnamed = without_labels(dataset).copy()
+    unnamed = without_derived(dataset).copy()
     unnamed.attrs.pop(CONTENT_DIGEST, None)
     write_netcdf(unnamed, path)
     append_mark(path)
@@ -117,7 +117,7 @@ def load_sealed(path: str | Path, *schemas: Schema, noun: str) -> xr.Dataset:
         except Exception as error:
             message, remedy = f"the file is damaged ({type(error).__name__})", "write mechanisms with md.save alone"
             raise VerificationError(message, field="file", value=path, remedy=remedy) from error
-    mechanism = seal(with_labels(read))
+    mechanism = seal(with_derived(read))
     validate(mechanism, *schemas, noun=noun)
     mechanism.encoding[FILE_DIGEST] = (mechanism.attrs[CONTENT_DIGEST], digest)
     return mechanism

@@ -37,7 +37,7 @@ from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
 from mechdesign.mechanism.figures import relative_gap
 from mechdesign.mechanism.mechanism_file import MechanismFile
-from mechdesign.mechanism.schema import stored_points, without_labels
+from mechdesign.mechanism.schema import stored_points, without_derived
 from mechdesign.output.captions import mechanism_words, readable_unit
 from mechdesign.output.compare import AT_CLAIM
 from mechdesign.output.sentences import (
@@ -132,7 +132,7 @@ def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict
         "attrs": {str(name): plain(value) for name, value in mechanism.attrs.items()},
         "arrays": {
             str(name): arrays.place(variable.values, **_unit(variable))
-            for name, variable in without_labels(mechanism).variables.items()
+            for name, variable in without_derived(mechanism).variables.items()
             if name not in left_out
         },
         "beside": {name: arrays.place(values) for name, values in beside.items()},
