@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.arrays import Floats, Points
+from mechdesign.base.arrays import Floats, Points, Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_positive, check_whole, validate_call
-from mechdesign.blurs.calls import Call, Command, call_of, shift
+from mechdesign.blurs.calls import Call, Command, call_of, displacements, shift
 from mechdesign.blurs.findings import SPREAD, Draws, Finding, draw, find, mean_of_reports
-from mechdesign.blurs.nats import CONFIDENCE, Witness, border_pair, lower_bound, pairs_about
+from mechdesign.blurs.nats import CONFIDENCE, Witness, border_pair, lower_bound, pairs_about, same_digits
 from mechdesign.errors import InputError
 from mechdesign.evaluation.radial_laplace import radius_cdf
 
@@ -148,7 +148,7 @@ def audit_blur(
             break
     if not len(drawn.steps):
         raise InputError("reports nothing about the place", field="at", value=tuple(at), remedy="choose another")
-    witness = lower_bound(call, _pairs(call, drawn, within), rng, draws)
+    witness = lower_bound(call, _pairs(call, drawn, within, rng), rng, draws)
     mean, (count, error) = float(drawn.radii.mean()), mean_of_reports(drawn)
     epsilon = 2 / mean if mean else math.inf
     share, step = disc_share(drawn.steps, disc)
@@ -163,14 +163,16 @@ def audit_blur(
     )  # fmt: skip
 
 
-def _pairs(call: Call, drawn: Draws, within: float) -> list[Any]:
-    """Pairs about the place, and for a rule without randomness one across a border."""
+def _pairs(call: Call, drawn: Draws, within: float, rng: np.random.Generator) -> list[tuple[Vector, Vector]]:
+    """Pairs about the place, and one across a border where reports repeat."""
     pairs = pairs_about(drawn.place, within)
-    if drawn.is_fixed:
-        reports = np.nan_to_num(drawn.reports[:, :2], nan=999.0)
-        other = int(np.argmax((reports != reports[0]).any(axis=1)))
-        if other:
-            pairs.append(border_pair(call, drawn.positions[0], drawn.positions[other], within, 0))
+    if drawn.is_fixed or drawn.is_discrete:
+        # Of the positions whose report is another one, that nearest to its own is hardly at a border itself.
+        far = np.hypot(*displacements(drawn.positions, drawn.reports).T)
+        far[same_digits(drawn.reports) == same_digits(drawn.still[:1])] = np.inf
+        other = int(np.nanargmin(np.nan_to_num(far, nan=np.inf)))
+        if np.isfinite(far[other]):
+            pairs.append(border_pair(call, drawn.place[0], drawn.positions[other], within, rng))
     return pairs
 
 

@@ -10,9 +10,8 @@ draws gives an upper bound.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,11 +27,31 @@ _QUANTILES = np.linspace(0.0, 1.0, 41)[1:-1]  # of a figure, between which event
 _TRAINING = 1000  # draws at either position of a pair by which events are chosen
 FAR = 1e9  # m: a half-plane is an interval that ends so far away
 _DIGITS = 9  # decimals of degrees at which two reports are the same: 0.1 mm
+_MAJORITY = 41  # draws that name the likeliest report of a position
 _MOST_VALUES = 2000  # of a set: a witness stays readable
 
 
 @dataclass(frozen=True, kw_only=True)
-class Witness(FrozenRecord):
+class Event:
+    """Values of one feature of reports; thousands are tried, so nothing is checked."""
+
+    feature: str
+    low: float | None = None
+    high: float | None = None
+    outside: bool = False
+    values: Sequence[Any] = ()
+
+    def holds(self, figure: AnyArray) -> Booleans:
+        """Mark the values (n,) of the feature in the event."""
+        if self.low is None or self.high is None:
+            return np.isin(figure, [complex(*value) if self.feature == "report" else value for value in self.values])
+        # A report of nothing has no distance, and is in neither.
+        beyond = (figure < self.low) | (figure > self.high)
+        return np.asarray(np.isfinite(figure) & (beyond if self.outside else ~beyond))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Witness(FrozenRecord, Event):
     """Two positions and an event that distinguishes them: anybody can count it again.
 
     Attributes
@@ -57,11 +76,6 @@ class Witness(FrozenRecord):
 
     a: Sequence[float]
     b: Sequence[float]
-    feature: str
-    low: float | None = None
-    high: float | None = None
-    outside: bool = False
-    values: Sequence[Any] = ()
     hits: Sequence[int] = ()
     draws: int = 0
     nats: float = 0.0
@@ -69,14 +83,6 @@ class Witness(FrozenRecord):
     def contains(self, reports: Floats) -> Booleans:
         """Mark the reports (n, 3) in the event."""
         return self.holds(features(self.a, self.b, reports)[self.feature])
-
-    def holds(self, figure: AnyArray) -> Booleans:
-        """Mark the values (n,) of the feature in the event."""
-        if self.low is None or self.high is None:
-            return np.isin(figure, [complex(*value) if self.feature == "report" else value for value in self.values])
-        # A report of nothing has no distance, and is in neither.
-        beyond = (figure < self.low) | (figure > self.high)
-        return np.asarray(np.isfinite(figure) & (beyond if self.outside else ~beyond))
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -111,10 +117,9 @@ def replay(blur: Callable[..., Any] | Command, witness: Witness, *, draws: int =
 
 def count_hits(call: Call, witness: Witness, draws: int, rng: np.random.Generator) -> Witness:
     """The witness with the hits of fresh draws, and (1)."""
-    hits = tuple(int(witness.contains(reports).sum()) for reports in _both(call, witness.a, witness.b, draws, rng))
-    return Witness(
-        **{**asdict(witness), "hits": hits, "draws": draws, "nats": max(float(bound(hits[0], hits[1], draws)), 0.0)}
-    )
+    (both,) = _draw_in_turn(call, np.array([[witness.a, witness.b]], float), draws, rng)
+    here, there = (int(witness.contains(reports).sum()) for reports in both)
+    return replace(witness, hits=(here, there), draws=draws, nats=max(float(bound(here, there, draws)), 0.0))
 
 
 def bound(hits_a: AnyArray | int, hits_b: AnyArray | int, draws: int) -> Any:
@@ -131,15 +136,16 @@ def bound(hits_a: AnyArray | int, hits_b: AnyArray | int, draws: int) -> Any:
 def lower_bound(call: Call, pairs: Sequence[tuple[Vector, Vector]], rng: np.random.Generator, draws: int) -> Witness:
     """The best witness of these pairs by draws for training, with hits of `draws` others at either position."""
     training = min(_TRAINING, draws)
-    best, choice = -math.inf, None
-    for a, b in pairs:
-        both = _both(call, a, b, training, rng)
-        for (one, two), (here, there) in (((a, b), both), ((b, a), both[::-1])):
-            for nats, event in _events(tuple(map(float, one)), tuple(map(float, two)), here, there):
-                if nats > best:
-                    best, choice = nats, event
-    assert choice is not None
-    return count_hits(call, choice, draws, rng)
+    # One run for all pairs: a program starts once.
+    reports = _draw_in_turn(call, np.array(pairs, float), training, rng)
+    found = [
+        (nats, event, one, other)
+        for (a, b), (here, there) in zip(pairs, reports, strict=True)
+        for one, other, ours, theirs in ((a, b, here, there), (b, a, there, here))
+        for nats, event in _events(one, other, ours, theirs)
+    ]
+    _, event, a, b = max(found, key=lambda each: each[0])
+    return count_hits(call, Witness(a=tuple(a.tolist()), b=tuple(b.tolist()), **vars(event)), draws, rng)
 
 
 def pairs_about(place: Points, within: float) -> list[tuple[Vector, Vector]]:
@@ -149,34 +155,37 @@ def pairs_about(place: Points, within: float) -> list[tuple[Vector, Vector]]:
     return [(shift(place, -step[None])[0], shift(place, step[None])[0]) for step in steps]
 
 
-def _both(
-    call: Call, a: Sequence[float] | Vector, b: Sequence[float] | Vector, draws: int, rng: np.random.Generator
-) -> tuple[Floats, Floats]:
-    # In one run and in turn, so that a drift of the program cannot distinguish them.
-    positions = np.tile(np.array([a, b], float), (draws, 1))
-    reports = call(positions, rng.integers(0, SEEDS, 2 * draws))
-    return reports[::2], reports[1::2]
+def _draw_in_turn(call: Call, pairs: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """Reports (k, 2, draws, 3) of pairs (k, 2, 2), in turn, so that a drift of the program cannot distinguish them."""
+    positions = np.repeat(pairs, draws, axis=0).reshape(-1, 2)
+    reports = call(positions, rng.integers(0, SEEDS, len(positions)))
+    return reports.reshape(len(pairs), draws, 2, 3).swapaxes(1, 2)
 
 
-def features(a: Sequence[float], b: Sequence[float], reports: Floats) -> dict[str, AnyArray]:
+def features(a: Sequence[float] | Vector, b: Sequence[float] | Vector, reports: Floats) -> dict[str, AnyArray]:
     """The figures of reports (n, 3) that define events of a pair, each (n,)."""
     ends = np.array([a, b], float)
     step = displacements(ends[:1], ends[1:])[0]
     along = step / max(float(np.hypot(*step)), 1e-9)
     from_a, from_b = (displacements(np.broadcast_to(end, (len(reports), 2)), reports) for end in ends)
-    fixed = np.round(np.nan_to_num(reports[:, :2], nan=999.0), _DIGITS)
-    found: dict[str, AnyArray] = {
+    fixed = same_digits(reports)
+    return {
         "along": from_a @ along,
         "across": from_a @ np.array([-along[1], along[0]]),
         "distance_a": np.hypot(*from_a.T),
         "distance_b": np.hypot(*from_b.T),
         "angle_a": off_whole_degrees(from_a),
         "angle_b": off_whole_degrees(from_b),
-        "latitude": fixed[:, 0],
-        "longitude": fixed[:, 1],
-        "report": fixed[:, 0] + 1j * fixed[:, 1],
+        "latitude": fixed.real,
+        "longitude": fixed.imag,
+        "report": fixed,
     }
-    return found
+
+
+def same_digits(reports: Floats) -> AnyArray:
+    """Latitude + i longitude of reports (n, 3), equal if two reports are the same."""
+    fixed = np.round(np.nan_to_num(reports[:, :2], nan=999.0), _DIGITS)
+    return np.asarray(fixed[:, 0] + 1j * fixed[:, 1])
 
 
 def off_whole_degrees(steps: Points) -> Vector:
@@ -185,7 +194,7 @@ def off_whole_degrees(steps: Points) -> Vector:
     return np.abs(turn - np.round(turn))
 
 
-def _events(a: Sequence[float], b: Sequence[float], here: Floats, there: Floats) -> Iterator[tuple[float, Witness]]:
+def _events(a: Vector, b: Vector, here: Floats, there: Floats) -> Iterator[tuple[float, Event]]:
     """Yield the best event of each feature and kind, with (1) on every other one of these draws.
 
     The others choose its ends and values: a set of values that are rare on both sides would seem to distinguish them.
@@ -193,11 +202,7 @@ def _events(a: Sequence[float], b: Sequence[float], here: Floats, there: Floats)
     halves = [features(a, b, reports[k::2]) for k in (0, 1) for reports in (here, there)]
     for name in halves[0]:
         ours, theirs, counted, others = (half[name] for half in halves)
-        blank = Witness(a=a, b=b, feature=name)
-        if name in ("latitude", "longitude", "report"):
-            events = list(_value_sets(blank, ours, theirs))
-        else:
-            events = list(_intervals(blank, ours[np.isfinite(ours)], theirs[np.isfinite(theirs)]))
+        events = list((_value_sets if name in ("latitude", "longitude", "report") else _intervals)(name, ours, theirs))
         if events:
             hits = np.array([[event.holds(figure).sum() for figure in (counted, others)] for event in events])
             nats = bound(hits[:, 0], hits[:, 1], len(counted))
@@ -205,37 +210,43 @@ def _events(a: Sequence[float], b: Sequence[float], here: Floats, there: Floats)
             yield float(nats[k]), events[k]
 
 
-def _intervals(blank: Witness, ours: Vector, theirs: Vector) -> Iterator[Witness]:
+def _intervals(name: str, ours: Vector, theirs: Vector) -> Iterator[Event]:
     """Yield half-lines that end between quantiles, and the outside of all values from b."""
-    known = asdict(blank)
+    ours, theirs = ours[np.isfinite(ours)], theirs[np.isfinite(theirs)]
     if len(ours) or len(theirs):
         for cut in np.quantile(np.concatenate([ours, theirs]), _QUANTILES).tolist():
-            yield Witness(**{**known, "low": -FAR, "high": cut})
-            yield Witness(**{**known, "low": cut, "high": FAR})
+            yield Event(feature=name, low=-FAR, high=cut)
+            yield Event(feature=name, low=cut, high=FAR)
     if len(theirs):
-        yield Witness(**{**known, "low": float(theirs.min()), "high": float(theirs.max()), "outside": True})
+        yield Event(feature=name, low=float(theirs.min()), high=float(theirs.max()), outside=True)
 
 
-def _value_sets(blank: Witness, ours: AnyArray, theirs: AnyArray) -> Iterator[Witness]:
+def _value_sets(name: str, ours: AnyArray, theirs: AnyArray) -> Iterator[Event]:
     """Yield the sets of values that are likelier here by a factor, for values that repeat."""
     values, place = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
     if len(values) > min(len(ours), _MOST_VALUES):
         return
     here, there = (np.bincount(part, minlength=len(values)) for part in np.split(place, [len(ours)]))
     for factor in (1, 2, 4, 1000):
-        likelier = here > factor * there
-        if likelier.any():
-            chosen = [[v.real, v.imag] if blank.feature == "report" else float(v) for v in values[likelier]]
-            yield Witness(**{**asdict(blank), "values": chosen})
+        likelier = values[here > factor * there]
+        if len(likelier):
+            pairs = np.column_stack([likelier.real, likelier.imag]) if name == "report" else likelier
+            yield Event(feature=name, values=pairs.tolist())
 
 
-def border_pair(call: Call, a: Vector, b: Vector, within: float, seed: int) -> tuple[Vector, Vector]:
-    """Two positions at most `within` apart (m) on the way from a to b with different reports, for a fixed rule."""
+def border_pair(call: Call, a: Vector, b: Vector, within: float, rng: np.random.Generator) -> tuple[Vector, Vector]:
+    """Two positions `within` apart (m) on either side of a border on the way from a to b, by the likeliest reports."""
+
+    def likeliest(position: Vector) -> Any:
+        reports = same_digits(call(np.tile(position, (_MAJORITY, 1)), rng.integers(0, SEEDS, _MAJORITY)))
+        values, counts = np.unique(reports, return_counts=True)
+        return values[np.argmax(counts)]
+
+    start = likeliest(a)
     while np.hypot(*displacements(a[None], b[None])[0]) > within:
-        way = a + np.linspace(0, 1, 65)[:, None] * (b - a)
-        reports = np.nan_to_num(call(way, np.full(65, seed))[:, :2], nan=999.0)
-        (changes,) = np.nonzero((np.abs(np.diff(reports, axis=0)) > 10.0**-_DIGITS).any(axis=1))
-        if not len(changes):
-            break
-        a, b = way[changes[0]], way[changes[0] + 1]
-    return a, b
+        middle = (a + b) / 2
+        a, b = (middle, b) if likeliest(middle) == start else (a, middle)
+    half = displacements(a[None], b[None])
+    half *= within / 2 / np.hypot(*half[0])
+    middle = (a + b)[None] / 2
+    return shift(middle, -half)[0], shift(middle, half)[0]
