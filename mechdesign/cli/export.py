@@ -22,6 +22,7 @@ _OUTPUT_HELP = (
 _FILES_HELP = "A mechanism, sweep, diagnosis, device map or session design; or an estimate, followed by its mechanisms."
 _NAMES = {"from_place": "from"}  # options whose argument has another name
 _FROM_HELP = "Cells: add the probability of each report from this place."
+_CRS_HELP = "Cells: coordinate system of the polygons, such as EPSG:32633, or plane. Default: EPSG:4326."
 LARGE_CSV = 10e6  # bytes
 CSV_LINE = 70  # bytes of a line of CSV, as measured on areas of 200 m cells
 _ROWS_HELP = "Secrets to write (FIRST:END) or to draw (3,5)."
@@ -86,6 +87,7 @@ def export(
     cells: Annotated[
         bool, typer.Option("--cells", help="Parquet: write the cells as GeoParquet, not the table.")
     ] = False,
+    crs: Annotated[str | None, typer.Option("--crs", metavar="SYSTEM", help=_CRS_HELP)] = None,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,7 +107,7 @@ def export(
     # A table and a layer of cells have the suffix .parquet.
     exporter = EXPORTERS.get(f"cells{suffix}" if cells and f"cells{suffix}" in EXPORTERS else suffix, TABLE)
     options: dict[str, Any] = {"rows": rows, "degrees": degrees, "with_verifier": with_verifier, "over": over}
-    options |= {"title": title, "from_place": from_place, "cells": cells}
+    options |= {"title": title, "from_place": from_place, "cells": cells, "crs": crs}
     options["bits"] = bits
     options["mechanisms"] = mechanisms
     # An option of another kind is refused: ignored, it would seem to have worked.

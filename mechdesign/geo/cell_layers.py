@@ -7,14 +7,12 @@
 | expected_error | mean distance from the centre of the cell to its report, in the unit of the mechanism |
 | probability | of each report from one place, where one is given |
 
-A layer of polygons, or of points for places without cells, is in longitude and latitude (EPSG:4326). A polygon
-across 180 degrees is cut there (RFC 7946, section 3.1.9). A GeoTIFF has one pixel for each cell, in the plane of the
-mechanism, whose coordinate system is a PROJ string.
+A layer of polygons, or of points for places without cells, is in longitude and latitude, or in a system of choice. A
+GeoTIFF has one pixel for each cell, in the plane of the mechanism, whose coordinate system is a PROJ string.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,22 +26,18 @@ from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError
+from mechdesign.geo.feature_files import FeatureLayer, check_feature_file, write_features
+from mechdesign.geo.shapes import PLANE, cell_shapes, named_system, plane_system
 from mechdesign.mechanism.sampler import Sampler
-from mechdesign.output.point_files.parquet_points import GEOMETRY, geo_metadata
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_on_earth
-from mechdesign.problem.plane import ELLIPSOID, Plane
+from mechdesign.problem.plane import Plane
 from mechdesign.problem.position_loss import CENTRE_WEIGHTS
 from mechdesign.verification.verify import require_certified
 
 _MOST = 4_000  # cells for which the error is computed: that of all needs all n^2 probabilities
 _BLOCK = 256  # rows at a time
-_EXTRA_DIGITS = 2  # decimals of degrees beyond those that name a cell: corners of neighbours meet
-
-
-def plane_system(plane: Plane) -> str:
-    """The coordinate system of a plane as a PROJ string, in metres."""
-    return f"+proj=aeqd +lat_0={plane.latitude!r} +lon_0={plane.longitude!r} +datum={ELLIPSOID} +units=m +no_defs"
+RASTERS = (".tif", ".tiff")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -124,54 +118,34 @@ class CellLayer:
             notes["from"] = f"{self.origin[0]!r} {self.origin[1]!r} degrees: the probability is of reports from there"
         return notes
 
-    def shapes(self) -> Any:
-        """Shapely geometries (n,) in longitude and latitude: polygons, cut at 180 degrees, or points."""
-        shapely = import_optional("shapely", "geo")
-        domain = self.domain
-        digits = self.plane.decimals(domain.spacing) + _EXTRA_DIGITS
-        if domain.cell is None:
-            return shapely.points(np.round(np.column_stack(self.plane.backward(domain.points)), digits))
-        half = np.asarray(domain.cell) / 2
-        corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]) * half
-        around = (domain.points[:, None, :] + corners).reshape(-1, 2)
-        degrees = np.round(np.column_stack(self.plane.backward(around)), digits).reshape(-1, 5, 2)
-        crosses = np.ptp(degrees[:, :, 0], axis=1) > 180
-        shapes = shapely.polygons(degrees)
-        for k in np.flatnonzero(crosses).tolist():
-            ring = degrees[k] + np.column_stack([np.where(degrees[k, :, 0] < 0, 360.0, 0.0), np.zeros(5)])
-            polygon = shapely.Polygon(ring)
-            east = polygon.intersection(shapely.box(0, -90, 180, 90))
-            west = polygon.intersection(shapely.box(180, -90, 360, 90))
-            shapes[k] = shapely.MultiPolygon([east, shapely.transform(west, lambda xy: xy - [360.0, 0.0])])
-        return shapely.orient_polygons(shapes)
-
 
 def save_cells(
-    mechanism: xr.Dataset, path: Path, *, origin: tuple[float, float] | None = None, overwrite: bool = False
+    mechanism: xr.Dataset,
+    path: Path,
+    *,
+    origin: tuple[float, float] | None = None,
+    crs: str | None = None,
+    overwrite: bool = False,
 ) -> dict[str, Any]:
     """Verify a mechanism and write its cells as a layer in the format of the suffix; returns the columns written."""
     target = check_target(path, overwrite=overwrite)
-    write = WRITERS[target.suffix.lower()]
+    is_raster = target.suffix.lower() in RASTERS
     require_certified(mechanism)
     layer = CellLayer(mechanism=mechanism, origin=origin)
-    layer.plane, layer.columns  # noqa: B018 - refused before anything is written
-    write_atomically(target, lambda temporary: write(layer, temporary))
-    system = plane_system(layer.plane) if write is _write_tiff else "EPSG:4326"
+    system = named_system(PLANE if is_raster and crs is None else crs, layer.plane)
+    if is_raster and system != plane_system(layer.plane):
+        remedy = "write .gpkg, or project it: gdalwarp -t_srs"
+        raise InputError("pixels are cells of the plane", field="crs", value=system, remedy=remedy)
+    layer.columns  # noqa: B018 - refused before anything is written
+    if is_raster:
+        write_atomically(target, lambda temporary: _write_tiff(layer, temporary))
+    else:
+        check_feature_file(target, system)
+        columns = {"cell": np.arange(layer.domain.size), **layer.columns}
+        shapes = cell_shapes(layer.domain, system)
+        features = FeatureLayer(name="cells", shapes=shapes, columns=columns, notes=layer.notes, system=system)
+        write_features(features, target)
     return {"file": str(target), "cells": layer.domain.size, "columns": list(layer.columns), "crs": system}
-
-
-def _write_geojson(layer: CellLayer, path: Path) -> None:
-    shapely = import_optional("shapely", "geo")
-    shapes = [json.loads(text) for text in shapely.to_geojson(layer.shapes())]
-    columns = {name: values.tolist() for name, values in layer.columns.items()}
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        notes = "".join(f"{json.dumps(name)}: {json.dumps(text)}, " for name, text in layer.notes.items())
-        stream.write(f'{{"type": "FeatureCollection", {notes}"features": [')
-        for k, shape in enumerate(shapes):
-            properties = {"cell": k, **{name: values[k] for name, values in columns.items()}}
-            feature = {"type": "Feature", "id": k, "geometry": shape, "properties": properties}
-            stream.write((",\n" if k else "\n") + json.dumps(feature, allow_nan=False))
-        stream.write("\n]}\n")
 
 
 def _write_tiff(layer: CellLayer, path: Path) -> None:
@@ -195,41 +169,3 @@ def _write_tiff(layer: CellLayer, path: Path) -> None:
             # Rows of a raster go from north to south, columns from west to east.
             file.write(grid.T[::-1], band)
             file.set_band_description(band, name)
-
-
-def _write_geopackage(layer: CellLayer, path: Path) -> None:
-    pyogrio = import_optional("pyogrio", "layers")
-    shapely = import_optional("shapely", "geo")
-    shapes = layer.shapes()
-    kinds = {shape.geom_type for shape in shapes}
-    kind = "MultiPolygon" if "MultiPolygon" in kinds else kinds.pop()
-    # GDAL names the kind of a file by its suffix.
-    named = path.with_name(path.name + ".gpkg")
-    fields = [np.arange(layer.domain.size), *layer.columns.values()]
-    try:
-        pyogrio.raw.write(
-            named, shapely.to_wkb(shapes), fields, ["cell", *layer.columns], geometry_type=kind, crs="EPSG:4326",
-            driver="GPKG", layer="cells", promote_to_multi=kind == "MultiPolygon", dataset_metadata=layer.notes,
-        )  # fmt: skip
-        named.replace(path)
-    finally:
-        named.unlink(missing_ok=True)
-
-
-def _write_geoparquet(layer: CellLayer, path: Path) -> None:
-    pa, parquet = import_optional("pyarrow", "parquet"), import_optional("pyarrow.parquet", "parquet")
-    shapely = import_optional("shapely", "geo")
-    shapes = layer.shapes()
-    columns = {"cell": np.arange(layer.domain.size), **layer.columns, GEOMETRY: list(shapely.to_wkb(shapes))}
-    metadata = geo_metadata(sorted({shape.geom_type for shape in shapes}))
-    metadata |= {name.encode(): text.encode() for name, text in layer.notes.items()}
-    parquet.write_table(pa.table(columns).replace_schema_metadata(metadata), path, compression="zstd")
-
-
-WRITERS = {
-    ".geojson": _write_geojson,
-    ".tif": _write_tiff,
-    ".tiff": _write_tiff,
-    ".gpkg": _write_geopackage,
-    ".parquet": _write_geoparquet,
-}

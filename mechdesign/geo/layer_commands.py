@@ -12,13 +12,13 @@ from mechdesign.errors import InputError
 
 
 def _write_cells(
-    file: Path, output: Path, *, from_place: str | None = None, overwrite: bool, **_: Any
+    file: Path, output: Path, *, from_place: str | None = None, crs: str | None = None, overwrite: bool, **_: Any
 ) -> tuple[Mapping[str, Any], str]:
     from mechdesign.geo.cell_layers import save_cells
     from mechdesign.mechanism.storage import load
 
     origin = None if from_place is None else _place(from_place)
-    written = save_cells(load(file), output, origin=origin, overwrite=overwrite)
+    written = save_cells(load(file), output, origin=origin, crs=crs, overwrite=overwrite)
     columns = ", ".join(written["columns"])
     return written, f"wrote {output}: {written['cells']:,} cells with {columns}, in {written['crs']}"
 
@@ -31,4 +31,4 @@ def _place(words: str) -> tuple[float, float]:
     return longitude, latitude
 
 
-CELLS = Exporter(write=_write_cells, takes=frozenset({"from_place", "cells"}))
+CELLS = Exporter(write=_write_cells, takes=frozenset({"from_place", "cells", "crs"}))

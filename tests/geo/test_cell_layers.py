@@ -10,7 +10,8 @@ from fixtures.absent_capabilities import needs
 
 import mechdesign as md
 from mechdesign.errors import InputError
-from mechdesign.geo.cell_layers import CellLayer, plane_system, save_cells
+from mechdesign.geo.cell_layers import CellLayer, save_cells
+from mechdesign.geo.shapes import plane_system
 from mechdesign.problem.plane import Plane
 
 CITIES = {"Rome": (41.9, 12.5), "Sydney": (-33.87, 151.2), "Taveuni": (-16.85, 179.999)}
@@ -95,6 +96,30 @@ def test_geopandas_reads_the_same_layer(tmp_path, name) -> None:
         assert frame.contains(geopandas.GeoSeries.from_xy(east, north, crs=frame.crs, index=frame.index)).all()
 
 
+@pytest.mark.parametrize(("name", "utm"), [("Rome", 32633), ("Sydney", 32756), ("Taveuni", 32760)])
+def test_systems_of_choice_hold_the_same_cells(tmp_path, name, utm) -> None:
+    """The plane and UTM, read by geopandas and projected to degrees by pyproj."""
+    geopandas = pytest.importorskip("geopandas", reason="geopandas is not installed")
+    pytest.importorskip("pyogrio", reason="needs the extra: pip install 'mechdesign[layers]'")
+    mechanism, domain = city(name, "km" if name == "Sydney" else "m")
+    east, north = domain.plane.backward(domain.points)
+    read = {".gpkg": geopandas.read_file, ".parquet": geopandas.read_parquet}
+    for words, ellipsoidal in (("plane", True), (f"EPSG:{utm}", False)):
+        for suffix, reader in read.items():
+            path = tmp_path / f"cells{suffix}"
+            written = save_cells(mechanism, path, crs=words, overwrite=True)
+            assert written["crs"] == (plane_system(domain.plane) if ellipsoidal else words)
+            frame = reader(path).sort_values("cell")
+            assert frame.crs.is_projected
+            assert frame.crs.to_epsg() == (None if ellipsoidal else utm)
+            # Cells are whole across 180 degrees; UTM changes lengths by at most 1 in 1,000 in its zone.
+            assert (frame.geom_type == "Polygon").all()
+            assert np.allclose(frame.area, 200 * 250, rtol=1e-9 if ellipsoidal else 2e-3)
+            degrees = frame.centroid.to_crs(4326)
+            assert np.abs(np.mod(degrees.x - east + 180, 360) - 180).max() < NEAR
+            assert np.abs(degrees.y - north).max() < NEAR
+
+
 def test_figures_are_those_of_the_mechanism() -> None:
     mechanism, domain = city("Rome")
     columns = CellLayer(mechanism=mechanism).columns
@@ -132,6 +157,10 @@ def test_command_writes_layers_and_refuses_by_name(run, tmp_path) -> None:
         ("d.csv", ("--from", "12.5,41.9"), "from: does not apply to .csv"),
         ("d.csv", ("--cells",), "cells: does not apply to .csv"),
         ("d.shp", (), "unknown kind of output"),
+        ("d.geojson", ("--crs", "EPSG:32633"), "GeoJSON is in longitude and latitude"),
+        ("d.geojson", ("--crs", "Rome"), "is not a coordinate system"),
+        ("d.tif", ("--crs", "EPSG:32633"), "pixels are cells of the plane"),
+        ("d.csv", ("--crs", "plane"), "crs: does not apply to .csv"),
     ]:
         code, _, err = run(*words, tmp_path / name, *options)
         assert (code, (tmp_path / name).exists()) == (2, False)
