@@ -13,7 +13,7 @@ from pathlib import Path
 
 NODE = """
 const started = process.cpuUsage();
-const { openClient, memoryStorage } = await import("./web/node.mjs");
+const { openClient, memoryStorage } = await import("./web/report.mjs");
 const client = await openClient({ storage: memoryStorage(), perDay: 1e6, answerAfter: 0 });
 const cpu = (from) => { const used = process.cpuUsage(from); return (used.user + used.system) / 1e6; };
 const ready = cpu(started);

@@ -43,7 +43,8 @@
  * squares here. `visit` is in 2^-16 of a cell, at most 2^30. REGION_REMEMBER_NONE draws at every call.
  * web/device/rest.mjs has the claim of each mode. For two traces with the same pattern of repetitions and k draws it is
  * the sum of k distances.
- * The app keeps `memory` and `kept` between its starts. They name places, so they must stay on the device.
+ * The app keeps `memory` and `kept` between its starts; region_memory.h packs them into bytes. They name places, so they
+ * must stay on the device.
  *
  * A report costs the claim once. The time of a draw reveals how far the report lies from the cell: release the report
  * at a fixed time after the request, one that hardly any draw exceeds. The cell and every intermediate
@@ -53,6 +54,9 @@
  *
  * A program: cc -std=c99 -O2 -DREGION_MAIN sample_region.c -o sample_region; ./sample_region region.map CELL [COUNT]
  */
+#ifndef REGION_SAMPLER
+#define REGION_SAMPLER
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -633,4 +637,6 @@ int main(int words, char **word) {
   fclose(random);
   return code == REGION_GOOD ? 0 : 1;
 }
+#endif
+
 #endif

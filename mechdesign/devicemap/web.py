@@ -147,4 +147,15 @@ def client_files(device_map: DeviceMap, on_progress: Callable[[Progress], None] 
         "room": size_words(arena_bytes(device_map)),
     }
     contents = folder_contents("web/device/REGION.md", words, table, device_map.header()["about"], device_map.secrets)
-    return contents | {"region.map": flat, "sample_region.c": package_file("devicemap/sample_region.c")}
+    contents |= {name: package_file(f"devicemap/{name}") for name in ("sample_region.c", "region_memory.h")}
+    if device_map.plane is not None:
+        contents["region_location.h"] = _plane_line(device_map) + package_file("devicemap/region_location.h")
+    return contents | {"region.map": flat}
+
+
+def _plane_line(device_map: DeviceMap) -> bytes:
+    """The first line of region_location.h: where on Earth the map lies."""
+    plane = device_map.header()["plane"]
+    pairs = ", ".join(f"{{{x!r}, {y!r}}}" for x, y in (device_map.origin, device_map.cell))
+    degrees = ", ".join(repr(float(plane[name])) for name in ("longitude", "latitude", "metres"))
+    return f"#define REGION_PLANE {{{degrees}, {pairs}, {plane['decimals']}}}\n".encode()

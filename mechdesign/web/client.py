@@ -30,15 +30,19 @@ from mechdesign.verification.verify import require_certified
 from mechdesign.web.packed import pack_mechanism, size_words
 from mechdesign.web.rounded import check_bits, round_mechanism
 
-_READ = ("plane.mjs", "frame.mjs", "table.mjs", "region.mjs", "places.mjs")
+_READ = ("plane.mjs", "frame.mjs", "files.mjs", "table.mjs", "region.mjs", "places.mjs")
 _BEFORE = (*_READ, "draw.mjs", "ball.mjs", "ledger.mjs", "memory.mjs", "rest.mjs")
-_AFTER = ("client.mjs", "windows.mjs", "filter.mjs", "rules.mjs", "bundle.mjs", "session.mjs")
-PUBLIC = "Client, ReportError, Session, memoryStorage, openClient, openSession"
+_AFTER = ("client.mjs", "geolocation.mjs", "windows.mjs", "filter.mjs", "rules.mjs", "bundle.mjs", "session.mjs")
+PUBLIC = (
+    "Client, PrivateGeolocation, ReportError, ReportPositionError, Session, "
+    "fileStorage, geolocationOf, memoryStorage, openClient, openSession"
+)
 _GLOBAL = "mechdesignReports"
-_CODE = ("node.mjs", "report.d.mts", "node.d.mts", "report.d.bin.ts")
+_CODE = ("report.d.mts", "report.d.bin.ts")
+_FORMER = ("node.mjs", "node.d.mts")  # of folders that earlier versions wrote
 _LICENCE = "// Made by `mechdesign export`; the code is under the MIT License, (c) 2026 the mechdesign authors.\n"
 _SHIPPED = ("report.bin", "report.mjs", "report.js", *_CODE)
-REGION = {"region.map", "sample_region.c"}  # of device maps alone
+REGION = {"region.map", "sample_region.c", "region_memory.h", "region_location.h"}  # of device maps alone
 NAMES = frozenset({*_SHIPPED, "index.html", "README.md", "package.json"} | REGION)
 _CELLS = """\
 * **The claim is about cells.** A position becomes the cell around it, on a border the higher one. Two people in one
@@ -94,7 +98,9 @@ def check_folder(path: str | Path, *, overwrite: bool = False) -> Path:
             f"cannot be read ({error.strerror})", field="output", value=target, remedy="name another folder"
         ) from error
     others = sorted(
-        entry.name for entry in entries if entry.name not in NAMES or not entry.is_file(follow_symlinks=False)
+        entry.name
+        for entry in entries
+        if entry.name not in {*NAMES, *_FORMER} or not entry.is_file(follow_symlinks=False)
     )
     if others:
         raise InputError(
@@ -151,8 +157,9 @@ def write_client(
 ) -> Path:
     """Verify a source and write the folder of its client.
 
-    It has report.bin, report.mjs and node.mjs (modules), report.js (a classic script that contains the table) and
-    types, package.json and README.md. A mechanism adds index.html, a device map region.map and sample_region.c.
+    It has report.bin, report.mjs (one module for browsers, bundlers and Node), report.js (a classic script that
+    contains the table) and types, package.json and README.md. A mechanism adds index.html, a device map region.map
+    and its C files.
 
     Parameters
     ----------
@@ -299,7 +306,7 @@ def package_name(problem: str) -> str:
 
 
 def _package(words: dict[str, str]) -> str:
-    entry = {"types": "./report.d.mts", "node": {"types": "./node.d.mts", "default": "./node.mjs"}}
+    module = {"types": "./report.d.mts", "default": "./report.mjs"}
     package = {
         "name": words["name"],
         "version": "1.0.0",
@@ -308,16 +315,15 @@ def _package(words: dict[str, str]) -> str:
         "type": "module",
         "license": "MIT",
         "exports": {
-            ".": {"node": entry["node"], "types": entry["types"], "default": "./report.mjs"},
-            "./browser": {"types": "./report.d.mts", "default": "./report.mjs"},
-            "./report.mjs": {"types": "./report.d.mts", "default": "./report.mjs"},
+            ".": module,
+            "./report.mjs": module,
             "./report.js": "./report.js",
             "./report.bin": {"types": "./report.d.bin.ts", "default": "./report.bin"},
             "./package.json": "./package.json",
         },
         "files": _SHIPPED,
         "sideEffects": ["./report.js"],
-        "engines": {"node": ">=20"},
+        "engines": {"node": ">=20.16"},
     }
     return json.dumps(package, indent=2) + "\n"
 

@@ -289,7 +289,7 @@ def test_unsaved_payment_prevents_a_report(folder) -> None:
 
 def test_a_file_keeps_memory_between_processes(folder) -> None:
     script = """
-      import { fileStorage, openClient } from "./web/node.mjs";
+      import { fileStorage, openClient } from "./web/report.mjs";
       const client = await openClient({ storage: fileStorage("memory.json") });
       console.log(JSON.stringify(await client.reportCell(4)));
     """

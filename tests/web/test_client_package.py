@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -69,7 +70,7 @@ def test_npm_packs_it(app) -> None:
         held = {Path(name).name for name in archive.getnames()}
     (app / "web" / told[0]["filename"]).unlink()
     assert told[0]["name"] == NAME
-    assert held >= {"package.json", "README.md", "report.bin", "report.mjs", "report.js", "report.d.mts", "node.mjs"}
+    assert held >= {"package.json", "README.md", "report.bin", "report.mjs", "report.js", "report.d.mts"}
     assert "index.html" not in held
 
 
@@ -81,6 +82,15 @@ export const ready = openClient({{ table, perDay: 3 }}).then((client) => client.
 export const beside = openClient();
 export const session = openSession({{ limit: "7/2", storage: memoryStorage() }});
 export const until = (error: unknown): number | undefined => (error instanceof ReportError ? error.until : undefined);
+"""
+DROP_IN = f"""
+import {{ geolocationOf, openClient }} from "{NAME}";
+const drop_in = geolocationOf(openClient(), {{ source: navigator.geolocation, whenSpent: "area" }});
+export const taken: Geolocation = drop_in;
+const shown = (position: GeolocationPosition): number => position.coords.accuracy;
+const failed = (error: GeolocationPositionError): string => error.message;
+export const watch: number = drop_in.watchPosition(shown, failed, {{ enableHighAccuracy: true }});
+drop_in.getCurrentPosition(({{ coords }}) => coords.latitude.toFixed(3), ({{ code }}) => code satisfies 1 | 2 | 3);
 """
 WRONG = f"""
 import {{ openClient }} from "{NAME}";
@@ -96,12 +106,32 @@ def test_every_import_has_types_in_the_package(app) -> None:
     """Two ways: the condition "types" of package.json, and the names that TypeScript looks for beside a file."""
     told = json.loads((app / "web" / "package.json").read_text())
     listed = set(told["files"])
-    beside = {"./report.mjs": "./report.d.mts", "./node.mjs": "./node.d.mts", "./report.bin": "./report.d.bin.ts"}
-    entries = [told["exports"][name] for name in (".", "./browser", "./report.mjs", "./report.bin")]
-    for entry in (*entries, told["exports"]["."]["node"]):
+    beside = {"./report.mjs": "./report.d.mts", "./report.bin": "./report.d.bin.ts"}
+    for entry in (told["exports"][name] for name in (".", "./report.mjs", "./report.bin")):
         assert entry["types"] == beside[entry["default"]]
         assert {entry["types"].removeprefix("./"), entry["default"].removeprefix("./")} <= listed
         assert (app / "web" / entry["types"]).is_file()
+
+
+MEMBERS = f"""
+import * as module from "{NAME}";
+const own = (of) => Object.getOwnPropertyNames(of.prototype).filter((name) => name !== "constructor");
+const members = (of) => (typeof of === "function" && /^class/.test(String(of)) ? own(of) : []);
+console.log(JSON.stringify(Object.fromEntries(Object.entries(module).map(([name, of]) => [name, members(of)]))));
+"""
+
+
+def test_types_name_what_the_module_has(app) -> None:
+    """Types are written by hand: their exports, and the methods of their classes, are those of the module."""
+    (app / "members.mjs").write_text(MEMBERS)
+    found = json.loads(run(NODE, "members.mjs", folder=app))
+    types = (app / "web" / "report.d.mts").read_text()
+    classes = dict(re.findall(r"^export class (\w+)(.*?)^}", types, re.DOTALL | re.MULTILINE))
+    functions = re.findall(r"^export function (\w+)", types, re.MULTILINE)
+    assert {*classes, *functions} == {*found}
+    for name, body in classes.items():
+        methods = set(re.findall(r"^  (\w+)\(", body, re.MULTILINE)) - {"constructor"}
+        assert methods == {member for member in found[name] if not member.isupper()} - {"begin"}, name
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +162,8 @@ def test_typescript_takes_it_for_browsers_and_node(app, tsc, module, resolution,
     (app / "typed.mts").write_text(TYPED)
     (app / "also.mts").write_text(also or "export {};")
     (app / "wrong.mts").write_text(WRONG)
-    run(*words, "typed.mts", "also.mts", folder=app)
+    (app / "drop-in.mts").write_text(DROP_IN)
+    run(*words, "typed.mts", "also.mts", "drop-in.mts", folder=app)
     done = subprocess.run([*words, "wrong.mts"], cwd=app, capture_output=True, text=True, check=False)
     assert "TS2561" in done.stdout
     assert "perDay" in done.stdout

@@ -16,7 +16,7 @@ from mechdesign.web import write_client
 
 OWN = folders.NAMES - {"index.html"}
 DRAWN = """
-import { fileStorage, openClient } from "./web/node.mjs";
+import { fileStorage, openClient } from "./web/report.mjs";
 const client = await openClient({ storage: fileStorage("memory.json"), answerAfter: 1 });
 console.log(JSON.stringify([await client.reportCell(5), await client.reportCell(5), client.claim]));
 """

@@ -2,6 +2,7 @@
 
 import { RegionRows } from "./ball.mjs";
 import { FactorRows, PositionRows, TableRows, randomBytes } from "./draw.mjs";
+import { moduleOfNode } from "./files.mjs";
 import { defaultTable } from "./home.mjs";
 import { Memory } from "./memory.mjs";
 import { Places } from "./places.mjs";
@@ -81,6 +82,12 @@ export class Client {
   /** {remaining, spent, remembered}: reports that remain in these 24 hours, paid in all, cells remembered. */
   async status() {
     return this.#memory.status();
+  }
+
+  /** {report, time} of the report that was given last, and when; null if there is none. It costs nothing. */
+  async lastReport() {
+    const last = await this.#memory.last((kept) => this.#rows.canReport(kept));
+    return last && Object.freeze({ report: this.#withPlace(last.report), time: last.time });
   }
 
   /** Forget all reports. Payments stay: the next report of a cell is drawn anew, and costs. */
@@ -209,12 +216,15 @@ export function localStorageHere() {
   } catch {
     // The browser forbids it: the error below says so.
   }
-  throw new ReportError("storage", "no localStorage here: pass storage, an object with getItem and setItem");
+  throw new ReportError("storage", "no localStorage here: pass storage, such as fileStorage(path), or an object with getItem and setItem");
 }
 
 export async function bytesOf(given) {
   if (given instanceof Uint8Array) return given;
   if (given instanceof ArrayBuffer) return new Uint8Array(given);
+  const files = moduleOfNode("node:fs/promises");
+  // Node fetches no files.
+  if (files && given instanceof URL && given.protocol === "file:") return files.readFile(given);
   const answer = await fetch(given);
   if (!answer.ok) throw new ReportError("table", `the table cannot be fetched: ${answer.status}`);
   return new Uint8Array(await answer.arrayBuffer());

@@ -7,7 +7,8 @@ import { ReportError } from "./frame.mjs";
 import { PrivateLedger } from "./ledger.mjs";
 
 const FORMAT = "mechdesign/client-memory/1";
-const DAY = 24 * 60 * 60 * 1000;
+const MINUTE = 60_000; // milliseconds
+const DAY = 24 * 60 * MINUTE;
 const KEPT = 1000; // payments, at least, that are kept however old
 const REMEDY = "take the day's budget as spent, or call forget()";
 
@@ -43,7 +44,10 @@ export class Memory {
       const { name, draw } = choose(Object.keys(own), last);
       if (name !== null && Object.hasOwn(own, name)) {
         if (!canReport(own[name])) throw this.#ledger.damaged("holds a report that the table does not have");
-        if (last !== undefined && last !== name) await this.#write(withLast(state, this.#mechanism, name));
+        const { report: before, time } = state.given?.[this.#mechanism] ?? {};
+        // The time of the last report is kept to a minute: a fix every second must not write every second.
+        const isKept = last === name && before === own[name] && state.latest - time < MINUTE;
+        if (!isKept) await this.#write(withLast(state, this.#mechanism, name, own[name]));
         return { report: own[name], remembered: true, remaining: this.#remaining(state) };
       }
       if (this.#charge > 0 && this.#remaining(state) < 1) {
@@ -57,7 +61,7 @@ export class Memory {
       if (this.#charge > 0) state.paid.push([state.latest, this.#charge]);
       state.spends += 1;
       // Stored before it is returned: whoever sees a report has paid for it.
-      await this.#write(withLast(state, this.#mechanism, name));
+      await this.#write(withLast(state, this.#mechanism, name, report));
       return { report, remembered: false, remaining: this.#remaining(state) };
     });
   }
@@ -68,6 +72,16 @@ export class Memory {
       const state = await this.#read();
       const own = state.remembered[this.#mechanism] ?? {};
       return { remaining: this.#remaining(state), spent: state.spends, remembered: Object.keys(own).length };
+    });
+  }
+
+  /** {report, time} of the last report, to a minute; null if there is none. */
+  last(canReport) {
+    return this.#ledger.alone(async () => {
+      const { given } = await this.#read();
+      const last = given?.[this.#mechanism] ?? null;
+      if (last && !canReport(last.report)) throw this.#ledger.damaged("holds a report that the table does not have");
+      return last;
     });
   }
 
@@ -83,7 +97,7 @@ export class Memory {
         const paid = Array.from({ length: this.#charge > 0 ? this.#perDay : 0 }, () => [now, this.#charge]);
         state = { paid, spends: Math.max(this.#ledger.seen, this.#perDay), latest: now };
       }
-      await this.#write({ ...state, remembered: {}, last: {} });
+      await this.#write({ ...state, remembered: {}, last: {}, given: {} });
     });
   }
 
@@ -114,15 +128,16 @@ export class Memory {
     throw new ReportError("option", `now gives ${now}: it must give milliseconds since 1970`);
   }
 
-  #write({ paid, spends, remembered, latest, last }) {
+  #write({ paid, spends, remembered, latest, last, given }) {
     const kept = paid.slice(-Math.max(KEPT, this.#perDay));
-    return this.#ledger.write({ format: FORMAT, paid: kept, spends, remembered, latest, last });
+    return this.#ledger.write({ format: FORMAT, paid: kept, spends, remembered, latest, last, given });
   }
 }
 
-/** A state with the name of the last report. */
-function withLast(state, mechanism, name) {
-  return name === null ? state : { ...state, last: { ...state.last, [mechanism]: name } };
+/** A state with the last report, its time, and its name if it has one. */
+function withLast(state, mechanism, name, report) {
+  const given = { ...state.given, [mechanism]: { report, time: state.latest } };
+  return { ...state, given, ...(name === null ? {} : { last: { ...state.last, [mechanism]: name } }) };
 }
 
 /** True if a number of milliseconds is a time that a calendar has. */
@@ -132,8 +147,7 @@ function isTime(value) {
 
 /** A time in words, in UTC; with its date if it is more than a day away. */
 function clockWords(time, now) {
-  const minute = 60_000;
-  const [date, clock] = new Date(Math.ceil(time / minute) * minute).toISOString().split("T");
+  const [date, clock] = new Date(Math.ceil(time / MINUTE) * MINUTE).toISOString().split("T");
   return `${time - now > DAY ? `${date} ` : ""}${clock.slice(0, 5)} UTC`;
 }
 
@@ -143,5 +157,8 @@ function soundMemory(state) {
   const cells = Object.values(state.remembered).flatMap((own) => Object.values(own));
   const whole = [...cells, state.spends].every((count) => Number.isSafeInteger(count) && count >= 0);
   const texts = Object.values(state.last ?? {}).every((name) => typeof name === "string");
-  return texts && state.format === FORMAT && isTime(state.latest) && paid && whole && cells.length <= state.spends;
+  const given = Object.values(state.given ?? {}).every(
+    ({ report, time }) => Number.isSafeInteger(report) && report >= 0 && isTime(time) && time <= state.latest,
+  );
+  return texts && given && state.format === FORMAT && isTime(state.latest) && paid && whole && cells.length <= state.spends;
 }

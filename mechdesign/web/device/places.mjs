@@ -147,17 +147,30 @@ export class Places {
     return this.#index ? this.#index.indexOf(at) : at;
   }
 
+  /** [low, high] of the bounding box of the positions that are reported. */
+  box() {
+    const { shape, cell, origin } = this.#domain;
+    if (this.kind === "grid") return [origin, origin.map((low, axis) => low + shape[axis] * cell[axis])];
+    const { margin = 0 } = this.plane;
+    const [low, high] = [Array(this.axes).fill(Infinity), Array(this.axes).fill(-Infinity)];
+    for (let at = 0; at < this.#points.length; at++) {
+      const axis = at % this.axes;
+      low[axis] = Math.min(low[axis], this.#points[at] - margin);
+      high[axis] = Math.max(high[axis], this.#points[at] + margin);
+    }
+    return [low, high];
+  }
+
+  /** A bound of the distance from a point to the positions that are reported: to the farthest corner of their box. */
+  farthest(point) {
+    const [low, high] = this.box();
+    return Math.hypot(...point.map((x, axis) => Math.max(Math.abs(x - low[axis]), Math.abs(high[axis] - x))));
+  }
+
   /** True if a position is in the bounding box of the places, widened by the margin of their network. */
   #withinReach(position) {
-    const { margin = 0 } = this.plane;
-    return position.every((value, axis) => {
-      let [low, high] = [Infinity, -Infinity];
-      for (let at = axis; at < this.#points.length; at += this.axes) {
-        low = Math.min(low, this.#points[at]);
-        high = Math.max(high, this.#points[at]);
-      }
-      return value >= low - margin && value <= high + margin;
-    });
+    const [low, high] = this.box();
+    return position.every((value, axis) => value >= low[axis] && value <= high[axis]);
   }
 }
 

@@ -30,6 +30,12 @@ export interface Reported {
   readonly remaining: number;
 }
 
+/** A report that was given before, and when: milliseconds since 1970. */
+export interface LastReport {
+  readonly report: Report;
+  readonly time: number;
+}
+
 export interface Status {
   remaining: number;
   spent: number;
@@ -84,6 +90,10 @@ export interface Places {
   /** Whether degrees name no cell, and the same exchanged do. */
   isExchanged(longitude: number, latitude: number): boolean;
   nearest(position: readonly number[]): number;
+  /** [low, high] of the bounding box of the positions that are reported. */
+  box(): [number[], number[]];
+  /** A bound of the distance from a point to the positions that are reported. */
+  farthest(point: readonly number[]): number;
 }
 
 export class Client {
@@ -105,6 +115,8 @@ export class Client {
   /** From a cell, or from its centre where positions are drawn. */
   reportCell(cell: number): Promise<Reported>;
   status(): Promise<Status>;
+  /** The report that was given last; null if there is none. */
+  lastReport(): Promise<LastReport | null>;
   /** Forget all reports; payments stay. */
   forget(): Promise<void>;
   /** The cell that a report is, by its number; -1 where reports are no cells. */
@@ -114,6 +126,96 @@ export class Client {
 }
 
 export function openClient(options?: Options): Promise<Client>;
+
+/** A report in the shape of GeolocationCoordinates. */
+export interface ReportedCoordinates {
+  /** Degrees, to a tenth of a cell. */
+  readonly latitude: number;
+  readonly longitude: number;
+  /** Metres about the report, rounded up, that hold the true position with 95 % where positions follow the prior; where the
+   * table has no such radius, they hold all of the map. */
+  readonly accuracy: number;
+  readonly altitude: null;
+  readonly altitudeAccuracy: null;
+  readonly heading: null;
+  readonly speed: null;
+  toJSON(): Record<string, number | null>;
+}
+
+/** A report in the shape of GeolocationPosition. */
+export interface ReportedPosition {
+  readonly coords: ReportedCoordinates;
+  /** Of the fix, milliseconds since 1970; where the budget is spent, that of the last report. */
+  readonly timestamp: number;
+  toJSON(): { coords: Record<string, number | null>; timestamp: number };
+}
+
+/** A failure in the shape of GeolocationPositionError. */
+export class ReportPositionError {
+  private constructor();
+  static readonly PERMISSION_DENIED: 1;
+  static readonly POSITION_UNAVAILABLE: 2;
+  static readonly TIMEOUT: 3;
+  readonly PERMISSION_DENIED: 1;
+  readonly POSITION_UNAVAILABLE: 2;
+  readonly TIMEOUT: 3;
+  readonly code: 1 | 2 | 3;
+  readonly message: string;
+  /** The ReportError, or the error of the source. */
+  readonly cause: unknown;
+}
+
+/** What `geolocationOf` asks for fixes: navigator.geolocation, or anything like it. */
+export interface FixSource {
+  getCurrentPosition(success: (fix: Fix) => void, failure?: ((error: FixError) => void) | null, options?: FixOptions): void;
+  watchPosition(success: (fix: Fix) => void, failure?: ((error: FixError) => void) | null, options?: FixOptions): number;
+  clearWatch(watch: number): void;
+}
+
+export interface Fix {
+  readonly coords: { readonly longitude: number; readonly latitude: number };
+  readonly timestamp: number;
+}
+
+export interface FixError {
+  readonly code: number;
+  readonly message: string;
+}
+
+/** PositionOptions; the source gets them. timeout is counted once more from the fix to the report. */
+export interface FixOptions {
+  enableHighAccuracy?: boolean;
+  maximumAge?: number;
+  timeout?: number;
+}
+
+export interface GeolocationOptions {
+  /** By default navigator.geolocation. */
+  source?: FixSource;
+  /** Where the budget is spent: "last" (the default), the last report with its time, or the area if there is none; "area",
+   * the centre of the map with a radius that holds all of it; "refuse", an error with code 2. */
+  whenSpent?: "last" | "area" | "refuse";
+}
+
+/** The calls of the Geolocation API, answered by reports. Failures go to the error callback alone. */
+export class PrivateGeolocation {
+  private constructor();
+  getCurrentPosition(
+    success: (position: ReportedPosition) => void,
+    failure?: ((error: ReportPositionError) => void) | null,
+    options?: FixOptions,
+  ): void;
+  /** Calls back whenever the report differs from the last one of this watch. */
+  watchPosition(
+    success: (position: ReportedPosition) => void,
+    failure?: ((error: ReportPositionError) => void) | null,
+    options?: FixOptions,
+  ): number;
+  clearWatch(watch: number): void;
+}
+
+/** A drop-in for navigator.geolocation that answers with reports of a client, or of its promise. */
+export function geolocationOf(client: Client | Promise<Client>, options?: GeolocationOptions): PrivateGeolocation;
 
 /** What may be released at a tick; all of it. */
 export interface Estimate {
@@ -191,3 +293,6 @@ export function openSession(options: SessionOptions): Promise<Session>;
 
 /** A storage that lasts as long as the program: for tests and trials. */
 export function memoryStorage(): ReportStorage;
+
+/** Of Node: a storage in one file; one process at a time. */
+export function fileStorage(path: string): ReportStorage;
