@@ -147,7 +147,7 @@ def block(language: str) -> str:
     return text
 
 
-def compiled(words: list[str], folder: Path) -> None:
+def compile_with(words: list[str], folder: Path) -> None:
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
 
@@ -158,7 +158,7 @@ def test_page_compiles_for_java(folder: Path) -> None:
         pytest.skip("needs jni.h, of a JDK")
     (folder / "reports.c").write_text(block("c"))
     include = found[0].parent
-    compiled([str(CC), *STRICT, f"-I{include}", f"-I{include}/linux", "-Iweb", "-c", "reports.c"], folder)
+    compile_with([str(CC), *STRICT, f"-I{include}", f"-I{include}/linux", "-Iweb", "-c", "reports.c"], folder)
 
 
 STUB = """
@@ -178,12 +178,11 @@ def test_page_compiles_as_kotlin(folder: Path) -> None:
     """Against a stand-in for Android's Location."""
     (folder / "Reports.kt").write_text(block("kotlin"))
     (folder / "Location.kt").write_text(STUB)
-    compiled(["kotlinc", "Reports.kt", "Location.kt", "-d", "classes"], folder)
+    compile_with(["kotlinc", "Reports.kt", "Location.kt", "-d", "classes"], folder)
 
 
-@pytest.mark.exhaustive
 @pytest.mark.skipif(shutil.which("swiftc") is None or shutil.which("xcrun") is None, reason="needs swiftc of Apple")
 def test_page_compiles_as_swift(folder: Path) -> None:
     (folder / "Reports.swift").write_text(block("swift"))
     (folder / "bridge.h").write_text('#include "web/region_location.h"\n')
-    compiled(["swiftc", "-typecheck", "-import-objc-header", "bridge.h", "Reports.swift"], folder)
+    compile_with(["swiftc", "-typecheck", "-import-objc-header", "bridge.h", "Reports.swift"], folder)
