@@ -8,10 +8,12 @@ Source: Koufogiannis 2017, equations (6.22)-(6.24), with further constraints.
 Known: at least the value of the optimal program, and equal to it if its mechanism satisfies the constraints.
 
 A constraint is one of constraints.py, one that a capability adds to `CONSTRAINTS`, or a function from the cvxpy table
-P (n, m) to a list of cvxpy inequalities in P alone. A `ClaimedLimit` has a solver of its own (solvers/limits.py).
+P (n, m) to a list of cvxpy inequalities in P and auxiliary variables. A `ClaimedLimit` has a solver of its own
+(solvers/limits.py).
 
 Affine inequalities become side rows, which the bound takes into account. Other convex ones are solved through the
-statement, and the bound uses affine rows that they imply (solvers/tangents.py). Equalities are refused.
+statement, and the bound uses affine rows that they imply (solvers/tangents.py). Auxiliary variables are eliminated from
+the bound (solvers/auxiliary.py). Equalities are refused.
 """
 
 from __future__ import annotations
@@ -100,11 +102,29 @@ class Constrained(Coupled):
         returned = (function(self.table) for function in functions)
         # A function may also return a single inequality.
         lists = (result if isinstance(result, (list, tuple)) else [result] for result in returned)
-        return [_check_inequality(inequality, self.table) for inequalities in lists for inequality in inequalities]
+        return [_check_inequality(inequality) for inequalities in lists for inequality in inequalities]
+
+    @property
+    def joint_inequalities(self) -> list[cp.Constraint]:
+        """Those of the user with auxiliary variables: they hold together, for one value of the variables."""
+        return [inequality for inequality in self.user_inequalities if not self._is_in_table_alone(inequality)]
 
     @property
     def convex_inequalities(self) -> list[cp.Constraint]:
-        return [inequality for inequality in self.user_inequalities if not inequality.expr.is_affine()]
+        """Those of the user in the table alone that are not affine."""
+        alone = filter(self._is_in_table_alone, self.user_inequalities)
+        return [inequality for inequality in alone if not inequality.expr.is_affine()]
+
+    @property
+    def private_and_other(self) -> list[cp.Constraint]:
+        """The constraints of the statement without `joint_inequalities`."""
+        alone = filter(self._is_in_table_alone, self.user_inequalities)
+        own = [constraint for constraint in self.constraints if isinstance(constraint, Constraint)]
+        stated = [inequality for constraint in own for inequality in constraint.inequalities(self.table, self.problem)]
+        return [*self._private[1], *alone, *stated]
+
+    def _is_in_table_alone(self, inequality: cp.Constraint) -> bool:
+        return [variable.id for variable in inequality.variables()] == [self.table.id]
 
     def statement(self, margin: float = 0.0) -> cp.Problem:
         """The program in cvxpy, the constraints with an absolute margin."""
@@ -136,20 +156,24 @@ class Constrained(Coupled):
         parts += [
             _affine_rows(inequality, self.table, k)
             for k, inequality in enumerate(self.user_inequalities)
-            if inequality.expr.is_affine()
+            if inequality.expr.is_affine() and self._is_in_table_alone(inequality)
         ]
         return stack_rows(parts, self.problem.domain.size * self.problem.reports.size)
 
 
-def _check_inequality(inequality: cp.Constraint, table: cp.Variable) -> cp.Constraint:
+def _check_inequality(inequality: cp.Constraint) -> cp.Constraint:
     from cvxpy.constraints.nonpos import Inequality
 
     # A table of integers cannot meet an equality in real numbers.
     if not isinstance(inequality, Inequality):
         message = "must be inequalities: a table of integers meets no equality, write two with a tolerance"
         raise InputError(message, field="constraints", value=inequality)
-    if [variable.id for variable in inequality.variables()] != [table.id] or inequality.parameters():
-        raise InputError("may contain the table and numbers only", field="constraints", value=inequality)
+    variables = inequality.variables()
+    if not variables or inequality.parameters():
+        message = "may contain the table, auxiliary variables and numbers only"
+        raise InputError(message, field="constraints", value=inequality)
+    if any(variable.attributes["integer"] or variable.attributes["boolean"] for variable in variables):
+        raise InputError("may contain continuous variables only", field="constraints", value=inequality)
     if not inequality.is_dcp():
         raise InputError("must be convex by the rules of cvxpy (DCP)", field="constraints", value=inequality)
     return inequality

@@ -16,12 +16,13 @@ from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.programs.constrained import Constrained
 from mechdesign.programs.coupled import stack_rows
+from mechdesign.solvers.auxiliary import auxiliary_row
 from mechdesign.solvers.cone.pricing import CoupledBound
 from mechdesign.solvers.coupled import coupled_design, solve_coupled, task_of
 from mechdesign.solvers.incumbent import Certified, Incumbent, Task
 from mechdesign.solvers.limits import limit_solver
 from mechdesign.solvers.result import SolveResult, Stop, Targets, reporter, with_gap_name
-from mechdesign.solvers.tangents import tangent_rows, value_of
+from mechdesign.solvers.tangents import solve_quietly, tangent_rows, value_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +53,7 @@ def solve_constrained(program: Constrained, targets: Targets) -> SolveResult:
     solver = limit_solver(program)
     if solver is not None:
         return solver.solve(targets)
-    if not program.convex_inequalities:
+    if not (program.convex_inequalities or program.joint_inequalities):
         return solve_coupled(program, targets)
     budget = TimeBudget.of(targets.time_limit)
     # Without the other inequalities: a first bound, and an objective that scales the statement.
@@ -67,6 +68,7 @@ def solve_constrained(program: Constrained, targets: Targets) -> SolveResult:
     stopped = relaxed.stopped
     if not stopped.is_early:
         search = _Tangents(program, task, incumbent, budget, margin)
+        search.eliminate_auxiliary()
         stopped = interrupts.interruptible(search.run, Stop.INTERRUPT)
         if incumbent.is_close:
             stopped = Stop.GAP
@@ -106,7 +108,7 @@ def _solve_statement(statement: Any, program: Constrained) -> str:
     # places that it solves without equilibration.
     for solver, options in ((cp.HIGHS, {}), (cp.CLARABEL, {}), (cp.CLARABEL, {"equilibrate_enable": False})):
         try:
-            statement.solve(solver=solver, **options)
+            solve_quietly(statement, solver, options)
             return str(solver)
         except (cp.error.SolverError, ValueError) as error:
             refused = error
@@ -125,6 +127,12 @@ class _Tangents:
     ) -> None:
         self.program, self.task, self.incumbent, self.budget, self.margin = program, task, incumbent, budget, margin
         self.rows, self.rng = program.side_rows(), np.random.default_rng(_OPTIONS.seed)
+
+    def eliminate_auxiliary(self) -> None:
+        """Add the row that inequalities with auxiliary variables imply."""
+        if self.program.joint_inequalities:
+            row = auxiliary_row(self.program, self.incumbent.objective)
+            self.rows = stack_rows([self.rows, row], self.program.table.size)
 
     def run(self) -> Stop:
         assert self.incumbent.mass is not None

@@ -15,6 +15,8 @@ if values of g as cvxpy computes them are right to e = 2^-44 times the largest n
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,6 +48,13 @@ class StepOptions:
 
 
 _STEPS = StepOptions()
+
+
+def solve_quietly(statement: cp.Problem, solver: str, options: Mapping[str, object]) -> None:
+    """Solve without the warnings of cvxpy: its intervals multiply infinities, and the result is certified afterwards."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        statement.solve(solver=solver, **options)
 
 
 def value_of(inequality: cp.Constraint, table: cp.Variable, point: Matrix) -> Vector:

@@ -173,7 +173,7 @@ BAD_CONSTRAINTS = {
     "secret outside": (md.programs.RequiredReport(report=0, least=0.1, secrets=[-1]), "secrets"),
     "equality": (lambda table: [table[0, 0] == 0.5], "constraints"),
     "not convex": (lambda table: [cp.sqrt(table[0, 0]) <= 0.5], "constraints"),
-    "another variable": (lambda table: [table[0, 0] <= cp.Variable()], "constraints"),
+    "an integer variable": (lambda table: [table[0, 0] <= cp.Variable(integer=True)], "constraints"),
 }
 
 
