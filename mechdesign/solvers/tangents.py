@@ -51,7 +51,7 @@ _STEPS = StepOptions()
 
 
 def solve_quietly(statement: cp.Problem, solver: str, options: Mapping[str, object]) -> None:
-    """Solve without the warnings of cvxpy: its intervals multiply infinities, and the result is certified afterwards."""
+    """Solve without the warnings of cvxpy, whose intervals multiply infinities; the result is certified afterwards."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         statement.solve(solver=solver, **options)
