@@ -176,6 +176,11 @@ def read_areas(
     return Partition.of_labels(Query.from_raster(raster, domain).labels)
 
 
+def are_polygons(source: str | Path) -> bool:
+    """True for a file of polygons by its name."""
+    return Path(source).suffix.lower() in _POLYGONS
+
+
 def _of_polygons(
     path: Path, domain: Domain, rest: str, name_field: str | None, crs: str | None, on_note: Note
 ) -> Partition:
@@ -189,7 +194,7 @@ def _of_polygons(
         )
     features = polygon_features(path, crs=crs, on_note=on_note)
     regions: dict[str, list[Area]] = {}
-    for name, feature in zip(_names(path, features, name_field, on_note), features, strict=True):
+    for name, feature in zip(names_of_features(path, features, name_field, on_note), features, strict=True):
         regions.setdefault(name, []).append(area_of(rings_of(feature), source=path, on_note=on_note))
     longitude, latitude = plane.backward(domain.points)
 
@@ -268,7 +273,8 @@ def _cell_words(places: Indices) -> str:
     return f"cell {shown}" if len(places) == 1 else f"{len(places)} cells: {shown}{', ...' * (len(places) > _SHOWN)}"
 
 
-def _names(path: Path, features: list[Feature], name_field: str | None, on_note: Note) -> list[str]:
+def names_of_features(path: Path, features: list[Feature], name_field: str | None, on_note: Note) -> list[str]:
+    """The name of the area of each feature."""
     fields = _NAMES if name_field is None else (name_field,)
     names: list[str | None] = []
     for number, feature in enumerate(features):

@@ -73,7 +73,7 @@ def cut_at_180(shape: Any) -> Any:
     return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
 
 
-def projected(shapes: Any, system: str) -> Any:
+def project(shapes: Any, system: str) -> Any:
     """Shapes in degrees, None for none, in another system."""
     if system == DEGREES:
         return shapes

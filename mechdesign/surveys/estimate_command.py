@@ -27,6 +27,7 @@ from mechdesign.errors import InputError
 if TYPE_CHECKING:
     import xarray as xr
 
+    from mechdesign.geo.area_shapes import AreaShapes
     from mechdesign.geo.partition import Partition
     from mechdesign.problem.columns import Columns
     from mechdesign.problem.domain import Domain
@@ -37,7 +38,8 @@ _WEIGHTS_HELP = "Column of survey weights: the inverse of the probability of ask
 _BY_HELP = "Column of the domain of each person: one estimate a domain, and its difference from all other persons."
 _MISSING_HELP = "Lines without a report: leave them out and count them, or make them a class."
 _POPULATION_HELP = "Persons whose shares are estimated, if they are not many more than those who answer."
-_OUTPUT_HELP = "File to write: .csv, .json, .nc, .html or, on Earth, .geojson; repeatable."
+_OUTPUT_HELP = "File to write: .csv, .json, .nc, .html or, on Earth, a layer .geojson, .gpkg, .parquet; repeatable."
+_CELLS_HELP = "Layers: one feature a cell also with --areas, whose features are the areas otherwise."
 
 
 # One argument for each option of the command line.
@@ -58,6 +60,7 @@ def estimate(
     missing: Annotated[str | None, typer.Option("--missing", metavar="leave-out|class", help=_MISSING_HELP)] = None,
     population: Annotated[float | None, real("--population", help=_POPULATION_HELP)] = None,
     output: Annotated[list[Path] | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
+    cells: Annotated[bool, typer.Option("--cells", help=_CELLS_HELP)] = False,
     exit_zero: ExitZeroOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
@@ -67,10 +70,12 @@ def estimate(
     Estimate the distribution of secrets and the shares of areas, with confidence intervals. Exit code 1 if the reports
     do not fit the mechanism.
     """
+    from mechdesign.geo.area_shapes import shapes_of_areas
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
     from mechdesign.surveys.channel import shared_domain
     from mechdesign.surveys.document import EstimateDocument
+    from mechdesign.surveys.export import LAYERS
     from mechdesign.surveys.reports import ROLES
     from mechdesign.surveys.shares import estimate_shares
     from mechdesign.surveys.terminal import estimate_words
@@ -122,8 +127,12 @@ def estimate(
         simultaneous=simultaneous,
         against=None if against is None else list(periods["against_columns"].counts.values()),
     )
+    layers = [path for path in output or [] if path.suffix.lower() in LAYERS]
+    shapes = None
+    if layers and areas is not None and partition is not None and not cells:
+        shapes = shapes_of_areas(areas, domain, partition, name_field=name_field, crs=crs)
     for path in output or []:
-        _save(estimated, path, mechanisms, overwrite=overwrite)
+        _save(estimated, path, mechanisms, areas=shapes, overwrite=overwrite)
     document = EstimateDocument(estimate=estimated)
     read_columns = {key: {"read": period.read, "ignored": period.ignored} for key, period in periods.items()}
     printing.show(document.as_json() | read_columns, estimate_words(document), as_json=as_json)
@@ -238,14 +247,16 @@ def _check_target(path: Path, *, overwrite: bool, on_earth: bool) -> None:
         check_shares_target(path, overwrite=overwrite, on_earth=on_earth)
 
 
-def _save(estimated: xr.Dataset, path: Path, mechanisms: list[xr.Dataset], *, overwrite: bool) -> None:
+def _save(
+    estimated: xr.Dataset, path: Path, mechanisms: list[xr.Dataset], *, areas: AreaShapes | None, overwrite: bool
+) -> None:
     from mechdesign.output.export import PAGE_WRITER
     from mechdesign.surveys.export import save_shares
 
     if _is_page(path):
         PAGE_WRITER.get().save(estimated, path, mechanisms=mechanisms, overwrite=overwrite)
     else:
-        save_shares(estimated, path, overwrite=overwrite)
+        save_shares(estimated, path, areas=areas, overwrite=overwrite)
 
 
 def _count(path: Path, mechanisms: list[xr.Dataset], columns: Columns) -> CountedReports:

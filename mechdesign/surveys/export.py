@@ -5,7 +5,10 @@
 | .nc | the sealed Dataset, whole |
 | .csv | a plan: a row a design and area; an estimate: a row an area, or without areas a row a cell |
 | .json | the document of `--json` |
-| .geojson | an estimate on Earth: a feature a cell, its square in degrees (RFC 7946), or a point where it has none |
+| .geojson .gpkg .parquet | an estimate on Earth as a layer of a map: a feature an area, or a cell |
+
+A feature of an area has the polygon of the file that the area came from, and its properties; of other areas the union
+of their cells. A feature of a cell is its square in degrees, or a point where it has none.
 
 A file next to a CSV table, FILE.csv-metadata.json, names the reports and the mechanisms.
 """
@@ -13,40 +16,52 @@ A file next to a CSV table, FILE.csv-metadata.json, names the reports and the me
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.spreadsheets import csv_of, metadata_of
 from mechdesign.errors import InputError
+from mechdesign.geo.area_shapes import AreaShapes
+from mechdesign.geo.feature_files import FeatureLayer, check_feature_file, write_features
+from mechdesign.geo.shapes import cell_shapes
 from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.storage import save
 from mechdesign.output.text_tables import plain
 from mechdesign.surveys.document import EstimateDocument, PlanDocument
 from mechdesign.surveys.plan import PLAN
 
-KINDS = (".nc", ".csv", ".json", ".geojson")
-_DIGITS = 2  # decimals of degrees beyond those that name a cell: corners of neighbours meet
+LAYERS = (".geojson", ".gpkg", ".parquet")
+KINDS = (".nc", ".csv", ".json", *LAYERS)
 
 
 def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: bool = True) -> Path:
-    """The path to write a plan or an estimate to. Refuses other suffixes, and GeoJSON without positions on Earth."""
+    """The path to write a plan or an estimate to. Refuses other suffixes, and layers without positions on Earth."""
     target = check_target(path, overwrite=overwrite)
     if target.suffix.lower() not in KINDS:
         raise InputError(f"must end in one of {', '.join(KINDS)}", field="output", value=target.name)
-    if target.suffix.lower() == ".geojson" and not on_earth:
-        message = "GeoJSON is in degrees, and the mechanism does not say where on Earth it is, or this is a plan"
-        raise InputError(message, field="output", value=target.name)
+    if target.suffix.lower() in LAYERS:
+        check_layer_target(target, on_earth=on_earth)
     if target.suffix.lower() == ".csv":
         check_target(metadata_of(target), overwrite=overwrite)
     return target
 
 
-def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False) -> Path:
-    """Write a plan or an estimate, atomically."""
+def check_layer_target(target: Path, *, on_earth: bool) -> None:
+    """Refuse a layer of a map without positions on Earth, and a format whose packages are not installed."""
+    if not on_earth:
+        message = "a layer is in degrees, and the mechanism does not say where on Earth it is, or this is a plan"
+        raise InputError(message, field="output", value=target.name)
+    check_feature_file(target)
+
+
+def save_shares(
+    result: xr.Dataset, path: str | Path, *, areas: AreaShapes | None = None, overwrite: bool = False
+) -> Path:
+    """Write a plan or an estimate, atomically; a layer has a feature an area of `areas`, or else a cell."""
     planned = result.attrs["schema"] == PLAN.name
     document = PlanDocument(planned=result) if planned else EstimateDocument(estimate=result)
     domain = stored_domain(result)
@@ -63,7 +78,9 @@ def save_shares(result: xr.Dataset, path: str | Path, *, overwrite: bool = False
         text = json.dumps(document.as_json(), allow_nan=False, indent=2)
     else:
         assert isinstance(document, EstimateDocument)
-        text = json.dumps(_features(document), allow_nan=False)
+        notes = {name: str(value) for name, value in _provenance(result).items()}
+        write_features(_cells(document, notes) if areas is None else area_layer(document.areas, areas, notes), target)
+        return target
     write_atomically(target, lambda temporary: temporary.write_bytes(text.encode()))
     return target
 
@@ -77,24 +94,18 @@ def _provenance(result: xr.Dataset) -> dict[str, Any]:
     return provenance
 
 
-def _features(document: EstimateDocument) -> dict[str, Any]:
-    """One feature a cell, counter-clockwise from its lower left corner; a point if places are not cells."""
-    domain = document.domain
-    assert domain.plane is not None
-    half = np.zeros(2) if domain.cell is None else np.asarray(domain.cell) / 2
-    corners = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1], [-1, -1]]) * half
-    around = (domain.points[:, None, :] + corners).reshape(-1, 2)
-    # Rounded, so that the corners that neighbouring cells share are equal numbers.
-    digits = domain.plane.decimals(domain.spacing) + _DIGITS
-    degrees = np.round(np.column_stack(domain.plane.backward(around)), digits).reshape(-1, 5, 2).tolist()
-    areas = {row["area"]: row for row in document.areas}
-    features = []
-    for ring, cell in zip(degrees, document.cells, strict=True):
-        area = areas.get(cell.get("area", ""), {})
-        properties: dict[str, Any] = {name: cell[name] for name in ("cell", "probability", "area") if name in cell}
-        properties |= {name: area[name] for name in ("estimate", "share", "low", "high", "reason") if name in area}
-        geometry: dict[str, Any] = {"type": "Polygon", "coordinates": [ring]}
-        if domain.cell is None:
-            geometry = {"type": "Point", "coordinates": ring[0]}
-        features.append({"type": "Feature", "geometry": geometry, "properties": properties})
-    return {"type": "FeatureCollection", "features": features}
+def area_layer(rows: Sequence[Mapping[str, Any]], areas: AreaShapes, notes: Mapping[str, str]) -> FeatureLayer:
+    """A feature a row, with the shape of its area."""
+    return FeatureLayer(name="areas", shapes=areas.shapes_of(rows), columns=areas.columns(rows), notes=notes)
+
+
+def _cells(document: EstimateDocument, notes: Mapping[str, str]) -> FeatureLayer:
+    """One feature a cell, with the figures of its area."""
+    by_area = {row["area"]: row for row in document.areas}
+    rows = []
+    for cell in document.cells:
+        area = by_area.get(cell.get("area", ""), {})
+        row = {name: cell[name] for name in ("cell", "probability", "area") if name in cell}
+        rows.append(row | {name: area[name] for name in ("estimate", "share", "low", "high", "reason") if name in area})
+    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
+    return FeatureLayer(name="cells", shapes=cell_shapes(document.domain), columns=columns, notes=notes)

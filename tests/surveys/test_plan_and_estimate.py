@@ -179,7 +179,7 @@ def test_on_earth_polygons_cut_and_degrees_come_back(run_json, tmp_path):
     ]
     (tmp_path / "r.csv").write_text("longitude,latitude\n" + "\n".join(lines) + "\n")
     words = ["estimate", tmp_path / "r.csv", area, "--areas", tmp_path / "west.geojson"]
-    code, told = run_json(*words, "-o", tmp_path / "e.geojson")
+    code, told = run_json(*words, "-o", tmp_path / "e.geojson", "--cells")
     assert code == 0
     assert [row["area"] for row in told["areas"]] == ["west", "elsewhere"]
     assert all(row["low"] <= 0.5 <= row["high"] for row in told["areas"])
