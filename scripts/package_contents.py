@@ -12,6 +12,7 @@ REQUIRED_FILES = (
     "mechdesign/_problems/data/philadelphia_density_2000.asc",
     "mechdesign/verification/verify_table.py",
     "mechdesign/devicemap/sample_region.c",
+    "mechdesign/devicemap/region_location.h",
 )
 RECORDS = {"Name": "mechdesign", "Requires-Python": ">=3.11", "License-Expression": "MIT"}
 MAX_BYTES = 10_000_000

@@ -17,9 +17,9 @@ IN_BOTH = {
 DATA = {"problems/data/northeast_block_groups_2020.csv.gz"}  # read as it is
 IN_ROOT = IN_BOTH | {".ci", ".github", "conda"}
 KINDS = {
-    "", ".asc", ".bib", ".c", ".cff", ".css", ".csv", ".dat", ".geojson", ".html", ".ipynb", ".js", ".json", ".md",
-    ".mjs", ".ml", ".mts", ".nc", ".npy", ".png", ".py", ".pyi", ".rst", ".sh", ".svg", ".tif", ".toml", ".ts", ".txt",
-    ".typed", ".v", ".webp", ".yaml", ".yml",
+    "", ".asc", ".bib", ".c", ".cff", ".css", ".csv", ".dat", ".geojson", ".h", ".html", ".ipynb", ".js",
+    ".json", ".md", ".mjs", ".ml", ".mts", ".nc", ".npy", ".png", ".py", ".pyi", ".rst", ".sh", ".svg", ".tif",
+    ".toml", ".ts", ".txt", ".typed", ".v", ".webp", ".yaml", ".yml",
 }  # fmt: skip
 
 

@@ -74,7 +74,7 @@ geolocationOf(client, { source: fake.fail(1) }).getCurrentPosition(() => {});
 const thrown = (call) => { try { return call(); } catch (error) { return error.code ?? error.name; } };
 found.wrong = [() => geolocation.getCurrentPosition(), () => geolocationOf(client, { whenSpent: "never" })].map(thrown);
 await settled();
-console.log(JSON.stringify(answers));
+console.log(JSON.stringify(found));
 """
 WATCH = """
 const fake = new Fake();
