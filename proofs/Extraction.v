@@ -13,6 +13,7 @@ Extract Constant Z.mul => "Integers.mul".
 Extract Constant Z.max => "Integers.max".
 Extract Constant Z.div => "Integers.floor_div".
 Extract Constant Z.pow => "Integers.power".
+Extract Constant Z.shiftr => "Integers.floor_shift".
 Extract Constant Z.leb => "Integers.leq".
 Extract Constant Z.ltb => "Integers.lt".
 Extract Constant Z.eqb => "Integers.equal".

@@ -8,21 +8,22 @@ let squarings = 140
 
 exception Unreadable of string
 
-(* The next integer of a file, without sign or with a minus. *)
+(* The next token of a file, of digits and minus signs. *)
 let tokens file =
   let channel = open_in_bin file in
   let text = really_input_string channel (in_channel_length channel) in
   close_in channel;
   let position = ref 0 in
-  let is_space c = c = ' ' || c = '\n' in
+  let rec skip i = if i < String.length text && (text.[i] = ' ' || text.[i] = '\n') then skip (i + 1) else i in
+  let rec finish i =
+    if i = String.length text || text.[i] = ' ' || text.[i] = '\n' then i
+    else if text.[i] = '-' || ('0' <= text.[i] && text.[i] <= '9') then finish (i + 1)
+    else raise (Unreadable (Printf.sprintf "not an integer: %C" text.[i])) in
   fun () ->
-    while !position < String.length text && is_space text.[!position] do incr position done;
-    let start = !position in
-    while !position < String.length text && not (is_space text.[!position]) do incr position done;
+    let start = skip !position in
+    position := finish start;
     if start = !position then raise (Unreadable "the file ends early");
-    let token = String.sub text start (!position - start) in
-    if String.exists (fun c -> c <> '-' && (c < '0' || c > '9')) token then raise (Unreadable ("not an integer: " ^ token));
-    try Integers.of_string token with Invalid_argument _ -> raise (Unreadable ("not an integer: " ^ token))
+    String.sub text start (!position - start)
 
 (* sum / 2^bits in decimals, rounded down after at least 15 digits. *)
 let decimal sum bits =
@@ -40,12 +41,15 @@ let decimal sum bits =
   if digits = 0 then sign ^ text else sign ^ String.sub text 0 whole ^ "." ^ String.sub text whole digits
 
 let main file =
-  let next = tokens file in
+  let token = tokens file in
+  let next () =
+    let word = token () in
+    try Integers.of_string word with Invalid_argument _ -> raise (Unreadable ("not an integer: " ^ word)) in
   let small () =
-    let x = next () in
-    if Integers.sign x < 0 || Integers.gt x (Integers.of_int 1_000_000_000) then
-      raise (Unreadable ("not a number of things: " ^ Integers.to_string x));
-    Integers.to_int x in
+    let word = token () in
+    match int_of_string_opt word with
+    | Some x when 0 <= x && x <= 1_000_000_000 -> x
+    | _ -> raise (Unreadable ("not a number of things: " ^ word)) in
   let list count read = List.init count (fun _ -> read ()) in
   if small () <> 1 then raise (Unreadable "not format 1");
   let n = small () in
@@ -117,7 +121,12 @@ let main file =
     let weights = list objectives next in
     let limits = list (objectives - 1) next in
     let multipliers = list n next in
-    let step () = let index = next () in { edge_index = index; child_is_tail = small () = 1 } in
+    let keys = Array.make (List.length graph) [] in
+    for i = 1 to Array.length keys - 1 do keys.(i) <- Checks.next keys.(i - 1) done;
+    let step () =
+      let number = small () in
+      if number < 1 || number > Array.length keys then raise (Unreadable (Printf.sprintf "edge %d of %d" number (Array.length keys)));
+      { edge_key = keys.(number - 1); child_is_tail = small () = 1 } in
     if small () <> m then raise (Unreadable "a bound needs all reports");
     let columns = list m (fun () ->
       let costs = list objectives (fun () -> list n next) in
@@ -151,6 +160,8 @@ let main file =
   if !holds then 0 else 1
 
 let () =
+  (* More memory between collections: a file has millions of integers. *)
+  Gc.set { (Gc.get ()) with minor_heap_size = 1 lsl 22; space_overhead = 400 };
   match Sys.argv with
   | [| _; file |] ->
     exit (try main file with
