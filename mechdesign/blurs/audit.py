@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -91,7 +91,7 @@ class BlurAudit(FrozenRecord):
     def as_dict(self) -> dict[str, Any]:
         """The JSON form, without draws."""
         shown = {name: value for name, value in vars(self).items() if name not in ("displacements", "reports")}
-        found = [finding.as_dict() for finding in self.findings]
+        found = [asdict(finding) for finding in self.findings]
         return shown | {"findings": found, "witness": self.witness.as_dict()}
 
 

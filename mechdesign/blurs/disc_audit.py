@@ -13,13 +13,13 @@ from scipy.special import ndtr
 
 from mechdesign.base.arrays import Floats, Matrix, Vector
 from mechdesign.base.formatting import length
-from mechdesign.base.validation import check_positive, validate_call
-from mechdesign.blurs.rounding import ROUNDINGS, named_rounding
+from mechdesign.base.validation import check_positive
+from mechdesign.blurs.rounding import named_rounding
 from mechdesign.errors import InputError
 from mechdesign.evaluation.radial_laplace import mean_radius
 from mechdesign.geo.area import Area
 from mechdesign.geo.people import read_people
-from mechdesign.posteriors.audit import DiscAudit, RuleDiscAuditor
+from mechdesign.posteriors.audit import DiscAudit
 from mechdesign.posteriors.disc_sums import DiscKind
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
@@ -36,11 +36,10 @@ _FAR, _NEAR = 25.0, 2.5  # nats: where noise is cut, and how far from a report o
 # noise. Reports of a rule are the cells of its grid inside the window.
 # Three things are omitted. Positions beyond 6 deviations from a cell make less than 10^-8 of its reports. Noise is cut
 # at 25 / epsilon, or at the margin. Discs are centred up to 2.5 / epsilon plus a radius from a report of noise.
-@validate_call
 def audit_rule_discs(
     name: str,
-    path: str | Path,
-    domain: Domain,
+    path: Path,
+    window: Domain | Sequence[float],
     radii: Sequence[float],
     *,
     epsilon: float | None = None,
@@ -48,71 +47,34 @@ def audit_rule_discs(
     crs: str | None = None,
     on_note: Note = silent,
 ) -> dict[str, Any]:
-    """Audit a rule, or planar-laplace at epsilon (nats per m), over cells of 125 m; radii in m."""
+    """Audit a rule, or planar-laplace at epsilon (nats per m), over a window of cells or of degrees; radii in m."""
     if name == LAPLACE and epsilon is None:
         raise InputError(f"{LAPLACE} requires an epsilon", field="epsilon", value="none")
     if name != LAPLACE and epsilon is not None:
         raise InputError(f"applies only to {LAPLACE}", field="epsilon", value=epsilon, remedy="leave it out")
-    if name not in ROUNDINGS and name != LAPLACE:
-        named_rounding(name)
+    rule = None if name == LAPLACE else named_rounding(name)
+    domain = window if isinstance(window, Domain) else Area.box(*window).grid(cell=FINE, unit="m")
     if domain.shape is None or domain.cell != (FINE, FINE) or domain.unit != "m":
         raise InputError(f"must be a grid of cells of {FINE:g} m", field="domain", value=domain.cell)
-    persons = lattice_people(path, domain, columns=columns, crs=crs, on_note=on_note)
+    people = read_people(path, domain, margin=MARGIN, columns=columns, crs=crs, on_note=on_note)
+    persons = np.asarray(people.density.values) * FINE**2
     edge = math.ceil(MARGIN / FINE)
     inner = persons[edge:-edge, edge:-edge]
     discs = []
     for radius in radii:
         check_positive(radius, "disc")
-        before = float(_sums(inner, _disc(radius)).max() / inner.sum())
-        if epsilon is None:
-            rule = named_rounding(name)
-            chance, share = grid_shares(persons, domain.shape, rule.grid, rule.deviation, radius)
-            about = f"about the centre of a cell of {FINE:g} m"
+        before = float(cell_sums(inner, _disc(radius)).max() / inner.sum())
+        about = f"about the centre of a cell of {FINE:g} m"
+        if rule is not None:
+            chance, share = grid_shares(persons, domain.shape, rule.width, rule.deviation, radius)
         else:
+            assert epsilon is not None
             chance, share = laplace_shares(persons, epsilon, radius)
-            reach = length(_disc_reach(epsilon, radius), "m", up=False)
-            about = f"about the centre of a cell of {FINE:g} m within {reach} of the report"
+            about += f" within {length(_NEAR / epsilon + radius, 'm', up=False)} of the report"
         kind = DiscKind(radius=radius, unit="m", centres="places", about=about)
         discs.append(DiscAudit.of(kind, before=before, chance=chance, share=share).as_dict())
-    mean = named_rounding(name).mean_distance() if epsilon is None else mean_radius(epsilon)
+    mean = mean_radius(epsilon or 1.0) if rule is None else rule.mean_error()
     return {"rule": name, "people": float(inner.sum()), "mean_distance": mean, "discs": discs}
-
-
-class RuleDiscs(RuleDiscAuditor):
-    """Audits of rules by discs, over the window of a box."""
-
-    def audit(
-        self,
-        rule: str,
-        people: Path,
-        box: Sequence[float],
-        radii: Sequence[float],
-        *,
-        epsilon: float | None,
-        columns: dict[str, str] | None,
-        crs: str | None,
-        on_note: Note,
-    ) -> dict[str, Any]:
-        return audit_rule_discs(
-            rule, people, window(box), radii, epsilon=epsilon, columns=columns, crs=crs, on_note=on_note
-        )
-
-
-RULE_DISCS = RuleDiscs()
-
-
-def window(box: Sequence[float]) -> Domain:
-    """The window between west, south, east and north in degrees, in cells of 125 m."""
-    west, south, east, north = box
-    return Area.box(west=west, south=south, east=east, north=north).grid(cell=FINE, unit="m")
-
-
-def lattice_people(
-    path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
-) -> Matrix:
-    """The people of each cell of the lattice of a domain and of a margin around it."""
-    people = read_people(path, domain, margin=MARGIN, columns=columns, crs=crs, on_note=on_note)
-    return np.asarray(people.density.values) * FINE**2
 
 
 def grid_shares(
@@ -136,7 +98,7 @@ def grid_shares(
         for columns, of_column in axes[1]:
             joint = persons[rows, columns] * np.outer(of_row, of_column)
             if joint.sum() > 0:
-                reports.append((joint.sum(), _sums(joint, disc).max() / joint.sum()))
+                reports.append((joint.sum(), cell_sums(joint, disc).max() / joint.sum()))
     chances, shares = np.array(reports).T
     return chances, shares
 
@@ -146,23 +108,19 @@ def laplace_shares(persons: Matrix, epsilon: float, radius: float) -> tuple[Vect
     x, y = _steps_within(min(MARGIN, _FAR / epsilon))
     decay = np.exp(-epsilon * np.hypot(x, y))
     best = np.zeros(persons.shape)
-    reach = _disc_reach(epsilon, radius)
+    reach = _NEAR / epsilon + radius
     line = np.arange(-(reach // FINE), reach // FINE + 1) * FINE
     # Over all centres of discs near a report: the sum over the disc of prior times density, for all reports at once.
     for a, b in ((a, b) for a in line for b in line if math.hypot(a, b) <= reach):
         inside = decay * (np.hypot(x - a, y - b) <= radius)
         if inside.any():
-            best = np.maximum(best, _sums(persons, inside))
+            best = np.maximum(best, cell_sums(persons, inside))
     edge = math.ceil(MARGIN / FINE)
-    chance = _sums(persons, decay)[edge:-edge, edge:-edge].ravel()
+    chance = cell_sums(persons, decay)[edge:-edge, edge:-edge].ravel()
     highest = best[edge:-edge, edge:-edge].ravel()
     # Errors of the transforms are relative to the largest sum: shares of very rare reports would be rounding noise.
     counted = chance > _RARE * chance.max()
     return chance[counted], highest[counted] / chance[counted]
-
-
-def _disc_reach(epsilon: float, radius: float) -> float:
-    return _NEAR / epsilon + radius
 
 
 def _steps_within(reach: float) -> Floats:
@@ -174,7 +132,7 @@ def _disc(radius: float) -> Matrix:
     return np.asarray(np.hypot(*_steps_within(radius)) <= radius, float)
 
 
-def _sums(values: Matrix, kernel: Matrix) -> Matrix:
+def cell_sums(values: Matrix, kernel: Matrix) -> Matrix:
     """The sum over v of values(c + v) kernel(v) for every cell c, the kernel (2 h + 1, 2 h + 1) about 0."""
     half = kernel.shape[0] // 2
     size = [next_fast_len(n + kernel.shape[0], real=True) for n in values.shape]

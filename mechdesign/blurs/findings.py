@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.special import betaincinv
@@ -33,8 +32,34 @@ _WHOLE = 0.02  # degrees off whole ones, in the median; 0.25 for directions of a
 _EDGE = 1.12  # largest radius over the 99th percentile: below, radii end at an edge; normal laws exceed it by 1e-5
 _AXIS_EDGE = 1.25  # range of a coordinate over that of its middle 90 %: 1.11 if even, 1.24 over a disc, 2 if normal
 _HOLE = 0.1  # smallest radius over the mean: normal laws and planar Laplace noise go below it but for e^-31
+_DISTINCT = 0.9  # share of distinct values from which no value is taken to repeat
+_MUCH = 0.01  # share of true positions among reports
+_NOT_ONE_LAW = {"exact", "no randomness", "repeated seed", "drift"}
+REPEATED = "Two runs with other seeds have the same reports: whoever runs it knows them."
 _DRIFT = 6.0  # deviations of a correlation of consecutive displacements
 ACCURACY = 0.68  # of the positions within the stated accuracy: the smallest share that platforms document
+
+
+SENTENCES = {  # by kind
+    "exact": "{} of the reports are the true position.",
+    "axis not hidden": "{}",
+    "no randomness": "The same place always has the same report: two neighbours across a border are distinguished for "
+    "certain.",
+    "same draw by place": "The same place always has the same report, and a place 1 cm away another one: whoever has "
+    "the program tries all places.",
+    "repeated seed": "{}",
+    "fixed radius": "Every report is {} off: the true position is on a circle.",
+    "bounded": "No report of {} is more than {} off, and the law ends there abruptly: a report excludes all positions "
+    "beyond, so no epsilon is finite.",
+    "hole": "No report of {} is less than {} off: a report excludes the positions about it.",
+    "few directions": "Every direction is a whole number of degrees: 360 rays.",
+    "uneven directions": "Directions are not spread evenly: at even ones a deviation as large has a chance below "
+    "10^-6.",
+    "drift": "Consecutive reports of one place correlate by {:.2f}: the offset is kept or drifts, so reports of a "
+    "trace share it.",
+    "accuracy": "The stated accuracy holds the true position in {} of the reports, less than the {} that platforms "
+    "document.",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +84,9 @@ class Finding(FrozenRecord):
     kind: str
     sentence: str
 
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+    @classmethod
+    def of(cls, kind: str, *figures: object) -> Finding:
+        return cls(kind=kind, sentence=SENTENCES[kind].format(*figures))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -103,7 +129,7 @@ class Draws:
     @property
     def is_discrete(self) -> bool:
         """True if reports of one position repeat: a law of displacements would be that of a grid."""
-        return len(np.unique(np.round(np.nan_to_num(self.still[:, :2]), 9), axis=0)) < 0.9 * len(self.still)
+        return len(np.unique(np.round(np.nan_to_num(self.still[:, :2]), 9), axis=0)) < _DISTINCT * len(self.still)
 
 
 def draw(call: Call, positions: Points, place: Points, rng: np.random.Generator) -> Draws:
@@ -123,11 +149,9 @@ def draw(call: Call, positions: Points, place: Points, rng: np.random.Generator)
 
 def find(draws: Draws) -> list[Finding]:
     """The findings of draws, the gravest first."""
-    found = [*_exact(draws), *_axes(draws), *_randomness(draws)]
-    found += _drift(draws)
-    kinds = {finding.kind for finding in found}
+    found = [*_exact(draws), *_axes(draws), *_randomness(draws), *_drift(draws)]
     # Displacements of a grid, of a fixed rule or of a drift are not draws of one law.
-    if not draws.is_discrete and not kinds & {"exact", "no randomness", "repeated seed", "drift"}:
+    if not draws.is_discrete and not {finding.kind for finding in found} & _NOT_ONE_LAW:
         found += [*_radii(draws), *_directions(draws)]
     return [*found, *_accuracy(draws)]
 
@@ -138,8 +162,8 @@ def _same(reports: Floats, others: Floats) -> Booleans:
 
 def _exact(draws: Draws) -> Iterator[Finding]:
     share = float((draws.radii < _SAME).mean())
-    if share > 0.01:
-        yield Finding(kind="exact", sentence=f"{percent(share)} of the reports are the true position.")
+    if share > _MUCH:
+        yield Finding.of("exact", percent(share))
 
 
 def _axes(draws: Draws) -> Iterator[Finding]:
@@ -149,77 +173,49 @@ def _axes(draws: Draws) -> Iterator[Finding]:
     for name, those in zip(names, amounts, strict=True):
         if 0 < len(those) <= _FEW and not draws.is_fixed:
             listed = " or ".join(length(float(amount), "m") for amount in those)
-            yield Finding(kind="axis not hidden", sentence=f"The {name} only moves by {listed}.")
-    if not _same(draws.repeated, draws.reports[: len(draws.repeated)]).all():
+            yield Finding.of("axis not hidden", f"The {name} only moves by {listed}.")
+    if not draws.is_repeatable and not draws.is_fixed:
         return
     for own, (nudged, name) in enumerate(zip((draws.north, draws.east), names, strict=True)):
         change = np.abs(displacements(draws.repeated, nudged))
         follows = (change[:, own] < _STANDS) & (change[:, 1 - own] > _STANDS) & (change[:, 1 - own] < _FOLLOWS)
         if follows.mean() > 0.5:
             other = names[1 - own]
-            yield Finding(
-                kind="axis not hidden",
-                sentence=f"The reported {other} follows the true {name} while the reported {name} stays, in "
+            yield Finding.of(
+                "axis not hidden",
+                f"The reported {other} follows the true {name} while the reported {name} stays, in "
                 f"{follows.sum()} of {len(follows)} coupled runs: the {other} names the {name}.",
             )
 
 
 def _randomness(draws: Draws) -> Iterator[Finding]:
-    first = draws.reports[: len(draws.again)]
     spread = float(np.hypot(*(draws.steps - draws.steps.mean(axis=0)).T).max())
     far = float(draws.radii.mean())
     if spread < max(_SAME, _ROUND * far):
         if far > _SAME:
             sentence = f"Every report is moved by the same {length(far, 'm')}: one known position reveals all."
-            yield Finding(kind="repeated seed", sentence=sentence)
-        return
-    if not _same(draws.again, first).all():
-        return
-    if not draws.is_fixed:
-        yield Finding(
-            kind="repeated seed",
-            sentence="Two runs with other seeds have the same reports: whoever runs it knows them.",
-        )
-        return
-    jumps = [np.hypot(*displacements(draws.repeated, nudged).T) > _FOLLOWS for nudged in (draws.north, draws.east)]
-    if np.mean(jumps) > 0.5:
-        yield Finding(
-            kind="same draw by place",
-            sentence="The same place always has the same report, and a place 1 cm away another one: whoever has the "
-            "program tries all places.",
-        )
-        return
-    yield Finding(
-        kind="no randomness",
-        sentence="The same place always has the same report: two neighbours across a border are distinguished for "
-        "certain.",
-    )
+            yield Finding.of("repeated seed", sentence)
+    elif draws.is_fixed:
+        jumps = [np.hypot(*displacements(draws.repeated, nudged).T) > _FOLLOWS for nudged in (draws.north, draws.east)]
+        yield Finding.of("same draw by place" if np.mean(jumps) > 0.5 else "no randomness")
+    elif _same(draws.again, draws.reports[: len(draws.again)]).all():
+        yield Finding.of("repeated seed", REPEATED)
 
 
 def _radii(draws: Draws) -> Iterator[Finding]:
     radii = draws.radii
     mean, largest, smallest = float(radii.mean()), float(radii.max()), float(radii.min())
     if min(float(each.std() / each.mean()) for each in _by_shape(draws)) < _ROUND:
-        yield Finding(
-            kind="fixed radius", sentence=f"Every report is {length(mean, 'm')} off: the true position is on a circle."
-        )
+        yield Finding.of("fixed radius", length(mean, "m"))
         return
     # Clusters of a grid end abruptly too: the law of an axis counts if neither has values that repeat.
-    free = [axis for axis in draws.still_steps.T if len(np.unique(np.round(axis, 4))) > 0.9 * len(axis)]
+    free = [axis for axis in draws.still_steps.T if len(np.unique(np.round(axis, 4))) > _DISTINCT * len(axis)]
     ranges = [np.ptp(axis) / float(np.ptp(np.quantile(axis, [0.05, 0.95]))) for axis in free]
     edge = float(np.quantile(radii, 0.99))
     if largest < _EDGE * edge or (len(free) == 2 and min(ranges) < _AXIS_EDGE):
-        yield Finding(
-            kind="bounded",
-            sentence=f"No report of {len(radii)} is more than {length(largest, 'm', up=True)} off, and the law ends "
-            "there abruptly: a report excludes all positions beyond, so no epsilon is finite.",
-        )
+        yield Finding.of("bounded", len(radii), length(largest, "m", up=True))
     if smallest > _HOLE * mean:
-        yield Finding(
-            kind="hole",
-            sentence=f"No report of {len(radii)} is less than {length(smallest, 'm', up=False)} off: a report excludes "
-            "the positions about it.",
-        )
+        yield Finding.of("hole", len(radii), length(smallest, "m", up=False))
 
 
 def _by_shape(draws: Draws) -> tuple[Vector, Vector]:
@@ -236,16 +232,13 @@ def _on_sphere(draws: Draws) -> Points:
 
 def _directions(draws: Draws) -> Iterator[Finding]:
     if min(float(np.median(off_whole_degrees(steps))) for steps in (draws.steps, _on_sphere(draws))) < _WHOLE:
-        yield Finding(kind="few directions", sentence="Every direction is a whole number of degrees: 360 rays.")
+        yield Finding.of("few directions")
         return
     turn = np.degrees(np.arctan2(draws.steps[:, 1], draws.steps[:, 0])) % 360
     # Modulo 90 degrees, a law that prefers the four axes alike is found too.
     chance = min(float(kstest(turn % period / period, "uniform").pvalue) for period in (360, 90))
     if chance < _RARE / 2:
-        yield Finding(
-            kind="uneven directions",
-            sentence="Directions are not spread evenly: at even ones a deviation as large has a chance below 10^-6.",
-        )
+        yield Finding.of("uneven directions")
 
 
 def _drift(draws: Draws) -> Iterator[Finding]:
@@ -256,11 +249,7 @@ def _drift(draws: Draws) -> Iterator[Finding]:
     correlations = (centred[1:] * centred[:-1]).mean(axis=0)
     k = int(np.argmax(np.abs(correlations)))
     if abs(correlations[k]) * math.sqrt(len(steps)) > _DRIFT:
-        yield Finding(
-            kind="drift",
-            sentence=f"Consecutive reports of one place correlate by {correlations[k]:.2f}: the offset is kept or "
-            "drifts, so reports of a trace share it.",
-        )
+        yield Finding.of("drift", correlations[k])
 
 
 def _accuracy(draws: Draws) -> Iterator[Finding]:
@@ -270,11 +259,7 @@ def _accuracy(draws: Draws) -> Iterator[Finding]:
     within = int((draws.radii <= stated).sum())
     most = float(betaincinv(within + 1, max(len(stated) - within, 1), 1 - _RARE))
     if most < ACCURACY:
-        yield Finding(
-            kind="accuracy",
-            sentence=f"The stated accuracy holds the true position in {percent(within / len(stated))} of the reports, "
-            f"less than the {percent(ACCURACY)} that platforms document.",
-        )
+        yield Finding.of("accuracy", percent(within / len(stated)), percent(ACCURACY))
 
 
 def mean_of_reports(draws: Draws) -> tuple[int, float]:

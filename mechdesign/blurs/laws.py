@@ -6,7 +6,8 @@ report. So the share of a disc of radius R is the largest P(|s - c| <= R) over s
     cells       area(cell and disc) / area(cell), both about the centre                                         (1)
     noise       E a(r, c) over r, a the share of directions into the disc                                       (2)
 
-Mean errors are E|s|. Figures of (1) are doubles, of (2) sums over 20,000 quantiles of r, correct to 10^-4.
+Mean errors are E|s|. Figures of (1) are doubles, of (2) sums over 20,000 quantiles of r, correct to 10^-4. A witness is
+a pair of positions and an event that no level of some size allows.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 from scipy.integrate import quad
 from scipy.special import gammaincinv, ndtr, ndtri
 
 from mechdesign.base.arrays import Points, Vector
-from mechdesign.blurs.rounding import Rounding
 
 _QUANTILES = (np.arange(20_000) + 0.5) / 20_000
 _DIGITS = 6  # of a mean in m, which the rule of integration has at least
 _SHIFTS = 100  # distances of a disc from a report that are tried
 _LIKELY = 1e-3  # probability of the event of a witness where the nats have no bound
-_NODES = 40  # of each Gauss rule of the mean distance of two positions in a cell
+_TAILS = -float(ndtri(_LIKELY))  # deviations
+_NODES = 200  # of each Gauss rule of a mean distance or a share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,33 +46,9 @@ class RuleWitness:
         return math.log(self.here / self.there) if self.there else None
 
 
-class Law(Protocol):
-    """The law of one report: positions and reports (n, 2) in m, to the north and to the east."""
-
-    @property
-    def epsilon(self) -> float | None:
-        """The exact level in nats per m; None if no level is finite."""
-        ...
-
-    @property
-    def is_kept(self) -> bool:
-        """True if a device draws its offset once."""
-        ...
-
-    def sample(self, points: Points, rng: np.random.Generator) -> Points: ...
-
-    def mean_error(self) -> float: ...
-
-    def share(self, disc: float) -> float: ...
-
-    def witness(self, distance: float) -> RuleWitness | None:
-        """A pair and an event that no level of some size allows; None if a level is finite."""
-        ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class CellLaw:
-    """A report of the cell of a position: its centre, or (is_random) any position in it; hexagons have six sides."""
+    """A report of the cell of a position, after a normal offset: its centre, or any position in it; sides 4 or 6."""
 
     height: float
     width: float
@@ -95,7 +72,7 @@ class CellLaw:
 
     def mean_error(self) -> float:
         if self.deviation:
-            return self._rounding.mean_distance()
+            return self._polar_integral(math.inf, power=2)
         if self.is_random:
             nodes, weights = np.polynomial.legendre.leggauss(_NODES)
             part = (nodes + 1) / 2
@@ -106,25 +83,20 @@ class CellLaw:
 
     def share(self, disc: float) -> float:
         if self.deviation:
-            return self._rounding.disc_share(disc)
+            return self._polar_integral(disc, power=1)
         return self._over_directions(lambda border: min(border, disc) ** 2 / 2) / self.area
 
     def witness(self, distance: float) -> RuleWitness:
         if not self.deviation:
             return RuleWitness(distance=distance, event="the report is the cell of the first position", here=1, there=0)
         # By concavity of ln p the ratio of a half-plane of cells grows as it becomes rarer.
-        far = -float(ndtri(_LIKELY)) * self.deviation
-        here, there = float(ndtr(-far / self.deviation)), float(ndtr(-(far + distance) / self.deviation))
-        event = f"the cell is beyond a border {far:.0f} m from the first position"
-        return RuleWitness(distance=distance, event=event, here=here, there=there)
+        there = float(ndtr(-_TAILS - distance / self.deviation))
+        event = f"the cell is beyond a border {_TAILS * self.deviation:.0f} m from the first position"
+        return RuleWitness(distance=distance, event=event, here=_LIKELY, there=there)
 
     @property
     def area(self) -> float:
         return self.height * self.width if self.sides == 4 else math.sqrt(3) / 2 * self.width**2
-
-    @property
-    def _rounding(self) -> Rounding:
-        return Rounding(name="", grid=int(self.height), deviation=int(self.deviation), modelled="", left_out="")
 
     def _over_directions(self, figure: Callable[[float], float]) -> float:
         """The integral of a figure of the distance to the border over all directions."""
@@ -134,6 +106,20 @@ class CellLaw:
         first = quad(lambda turn: figure(half / math.cos(turn)), 0, corner, limit=200)[0]
         second = quad(lambda turn: figure(wide / math.cos(turn)), 0, math.pi / 2 - corner, limit=200)[0]
         return 4 * float(first + second)
+
+    def _polar_integral(self, limit: float, *, power: int) -> float:
+        """The integral of radius^(power - 1) times the density of the error within `limit`; square, deviation > 0."""
+        # Gauss rules in polar form, over an eighth of the plane: the density is symmetric in both axes and their order,
+        # a product of densities of U + s Z, with U even over the side of a cell and Z standard normal.
+        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+        turn, reach = math.pi / 8 * (nodes + 1), self.height / 2 + 9 * self.deviation
+        half = min(math.sqrt(2) * reach, limit) / 2
+        radius = half * (nodes + 1)
+        ends = np.array([self.height, -self.height]) / 2 / self.deviation
+        steps = (radius[:, None] * side / self.deviation for side in (np.cos(turn), np.sin(turn)))
+        east, north = ((ndtr(x + ends[0]) - ndtr(x + ends[1])) / self.height for x in steps)
+        inner = ((radius**power * weights)[:, None] * east * north).sum(axis=0)
+        return float(8 * (inner * weights).sum() * math.pi / 8 * half)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,11 +149,9 @@ class NoiseLaw:
         if self.epsilon is not None:
             return None
         if self.deviation is not None:
-            far = -float(ndtri(_LIKELY))
-            event = f"the report is {far * self.deviation:.0f} m or more beyond the first position"
-            return RuleWitness(
-                distance=distance, event=event, here=_LIKELY, there=float(ndtr(-far - distance / self.deviation))
-            )
+            event = f"the report is {_TAILS * self.deviation:.0f} m or more beyond the first position"
+            there = float(ndtr(-_TAILS - distance / self.deviation))
+            return RuleWitness(distance=distance, event=event, here=_LIKELY, there=there)
         event = f"the report is more than {self.reach:g} m from the second position"
         return RuleWitness(distance=distance, event=event, here=1 - self._within(self.reach, distance), there=0.0)
 
@@ -204,6 +188,10 @@ class ZoneLaw:
     def witness(self, distance: float) -> RuleWitness:
         event = f"the report is the first position, and both are {self.radius:g} m or more from the home"
         return RuleWitness(distance=distance, event=event, here=1.0, there=0.0)
+
+
+# Positions and reports (n, 2) in m, to the north and to the east; epsilon in nats per m, None if no level is finite.
+Law: TypeAlias = CellLaw | NoiseLaw | ZoneLaw
 
 
 def laplace(within: float) -> NoiseLaw:

@@ -3,7 +3,7 @@
 TABLES = {
     "command options": {"audit blur": "mechdesign.blurs.options:BlurOptions"},
     "roles": {
-        "discs": "mechdesign.blurs.disc_audit:RULE_DISCS",
+        "discs": "mechdesign.blurs.disc_audit:audit_rule_discs",
         "rules": "mechdesign.blurs.rules:RULE_AUDITOR",
     },
 }

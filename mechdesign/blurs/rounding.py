@@ -8,7 +8,7 @@ If s = 0, it is 1 for the true cell and 0 for others. Facts 1 to 4 about it stan
 
 Figures are doubles from the tails of the normal law, correct to ten digits. Axes are independent: their nats add up.
 Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it); the grid
-of 5 km of WebKit's approximate location. The audit is ours.
+of about 5 km that WebKit states in pull request 233 of the W3C's Geolocation API. The audit is ours.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from mechdesign.base.validation import validate_call
+from mechdesign.blurs.laws import CellLaw
 from mechdesign.errors import InputError
 from mechdesign.output.text_tables import Block, TextTable
 
@@ -30,7 +30,6 @@ DISTANCES = (50, 100, 250, 500, 1000, 2000)  # m
 AWAY = (0, 1, 2, 3, 5)  # cells
 PROBABILITIES = ("1e-2", "1e-4", "1e-6")  # of the report, P of fact 1
 _POSITIONS, _CELLS = (0, 250, 500, 999, 1000, 1250), (-5, -3, -2, -1, 0, 1, 2, 3, 5)  # of the test vectors
-_NODES = 200  # of each Gauss rule of the mean distance
 
 
 # Facts. x is measured from the centre of the reported cell, p(x) = p(0 | x), and d > 0 is a distance on one axis.
@@ -47,18 +46,15 @@ _NODES = 200  # of each Gauss rule of the mean distance
 # 4. For positions spread evenly over the cells, the error on each axis is U + s Z. U is uniform on [-G/2, G/2] and
 #    independent of Z. So the mean square over both axes is 2 (G^2 / 12 + s^2).
 @dataclass(frozen=True, kw_only=True)
-class Rounding:
-    """A rounding rule: side of a cell and deviation of the offset on each axis, in m; its model and limits in words."""
+class Rounding(CellLaw):
+    """A rounding rule by square cells in the plane: its model and limits in words."""
 
-    name: str
-    grid: int
-    deviation: int
     modelled: str
     left_out: str
 
     def mass(self, x: float, cell: int = 0) -> float:
         """p(cell | x) of (1); x in m from the centre of cell 0."""
-        low, high = (cell - 0.5) * self.grid - x, (cell + 0.5) * self.grid - x
+        low, high = (cell - 0.5) * self.width - x, (cell + 0.5) * self.width - x
         if self.deviation == 0:
             return float(low <= 0 < high)
         # Phi is near 1 on the right, where a difference loses its digits: the mirror image on the left keeps them.
@@ -73,60 +69,29 @@ class Rounding:
     def position(self, probability: float) -> float:
         """The x > 0 with p(x) = probability."""
         # 9 deviations beyond the border p is below 1e-18.
-        far = self.grid + 9 * self.deviation
+        far = self.width + 9 * self.deviation
         return float(brentq(lambda x: math.log(self.mass(x) / probability), 0, far, xtol=1e-9))
 
-    def mean_distance(self) -> float:
-        # Without an offset E|report - position| has a closed form.
-        if self.deviation == 0:
-            return self.grid * (math.sqrt(2) + math.asinh(1.0)) / 6
-        return self._polar_integral(math.inf, power=2)
 
-    def disc_share(self, radius: float) -> float:
-        """The share of positions, spread evenly, within a radius of the centre of the reported cell."""
-        return self._polar_integral(radius, power=1)
-
-    def _polar_integral(self, limit: float, *, power: int) -> float:
-        """The integral of radius^(power - 1) times the density of the error within `limit`; deviation > 0."""
-        # Gauss rules in polar form, over an eighth of the plane: the density is symmetric in both axes and their order.
-        # By fact 4 it is a product of densities of U + s Z.
-        nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-        turn, reach = math.pi / 8 * (nodes + 1), self.grid / 2 + 9 * self.deviation
-        half = min(math.sqrt(2) * reach, limit) / 2
-        radius = half * (nodes + 1)
-        offsets = [radius[:, None] * side for side in (np.cos(turn), np.sin(turn))]
-        east, north = (
-            (ndtr((x + self.grid / 2) / self.deviation) - ndtr((x - self.grid / 2) / self.deviation)) / self.grid
-            for x in offsets
-        )
-        inner = ((radius**power * weights)[:, None] * east * north).sum(axis=0)
-        return float(8 * (inner * weights).sum() * math.pi / 8 * half)
-
-
-_SIDES = "Figures are of one axis; the nats of both axes add up"
 ROUNDINGS = {
-    rule.name: rule
-    for rule in (
-        Rounding(
-            name="android-coarse",
-            grid=2000,
-            deviation=500,
-            modelled="a grid of 2 km in the plane and one report with a fresh normal offset of 500 m on each axis",
-            left_out="Offsets are not fresh: one keeps sqrt(1 - 0.03^2) of itself an hour, so that offsets a day apart "
-            "correlate by 0.99. A trace that crosses borders therefore reveals more than its reports one by one. The "
-            "device also reuses the last coarse location, and its grid is one of degrees. Later versions snap to S2 "
-            "cells sized by density",
-        ),
-        Rounding(
-            name="webkit-grid",
-            grid=5000,
-            deviation=0,
-            modelled="a grid of 5 km in the plane; a report is the centre of the true cell, without an offset",
-            left_out="The grid on the ellipsoid, and the memory of the device. The moment at which the report of a "
-            "moving device changes reveals the border that it crosses. The rule is taken as described, not from "
-            "source code",
-        ),
-    )
+    "android-coarse": Rounding(
+        height=2000,
+        width=2000,
+        deviation=500,
+        modelled="a grid of 2 km in the plane and one report with a fresh normal offset of 500 m on each axis",
+        left_out="Offsets are not fresh: one keeps sqrt(1 - 0.03^2) of itself an hour, so that offsets a day apart "
+        "correlate by 0.99. A trace that crosses borders therefore reveals more than its reports one by one. The "
+        "device also reuses the last coarse location, and its grid is one of degrees. Later versions snap to S2 "
+        "cells sized by density. Figures are of one axis; the nats of both axes add up.",
+    ),
+    "webkit-grid": Rounding(
+        height=5000,
+        width=5000,
+        modelled="a grid of 5 km in the plane; a report is the centre of the true cell, without an offset",
+        left_out="The grid on the ellipsoid, and the memory of the device. The moment at which the report of a "
+        "moving device changes reveals the border that it crosses. The rule is taken as described, not from "
+        "source code. Figures are of one axis; the nats of both axes add up.",
+    ),
 }
 
 
@@ -137,7 +102,7 @@ def audit_rounding(name: str) -> dict[str, Any]:
     # `probabilities`, and as `separated` the share of pairs that every report distinguishes. laplace has the levels
     # with the same errors, in nats per km.
     rule = named_rounding(name)
-    mean, square = rule.mean_distance(), 2 * (rule.grid**2 / 12 + rule.deviation**2)
+    mean, square = rule.mean_error(), 2 * (rule.width**2 / 12 + rule.deviation**2)
     why = "a report rules out every position outside its cell"
     if rule.deviation:
         why = (
@@ -145,11 +110,11 @@ def audit_rounding(name: str) -> dict[str, Any]:
             "every km from the border of its cell, without limit"
         )
     return {
-        "rule": rule.name,
-        "grid": rule.grid,
+        "rule": name,
+        "grid": rule.width,
         "deviation": rule.deviation,
         "modelled": rule.modelled,
-        "left_out": f"{rule.left_out}. {_SIDES}.",
+        "left_out": rule.left_out,
         "effective_epsilon": None,
         "why": why,
         "distances": [_figures_at(rule, distance) for distance in DISTANCES],
@@ -170,15 +135,14 @@ def named_rounding(name: str) -> Rounding:
 def vectors(name: str) -> dict[str, Any]:
     """Test vectors of a rule: masses to twelve digits, and reports by offset, rounded half up; positions in m."""
     rule = named_rounding(name)
+    grid = int(rule.width)
     masses = [{"position": x, "cell": k, "probability": f"{rule.mass(x, k):.12g}"} for x in _POSITIONS for k in _CELLS]
     offsets = (0, -499, 500, 1001, -2750) if rule.deviation else (0,)
-    places = (0, 1, rule.grid // 2 - 1, rule.grid // 2, -rule.grid // 2, 10 * rule.grid + 1, -3 * rule.grid - 7)
+    places = (0, 1, grid // 2 - 1, grid // 2, -grid // 2, 10 * grid + 1, -3 * grid - 7)
     reports = [
-        {"position": x, "offset": e, "cell": (2 * (x + e) + rule.grid) // (2 * rule.grid)}
-        for x in places
-        for e in offsets
+        {"position": x, "offset": e, "cell": (2 * (x + e) + grid) // (2 * grid)} for x in places for e in offsets
     ]
-    return {"rule": name, "grid": rule.grid, "deviation": rule.deviation, "masses": masses, "reports": reports}
+    return {"rule": name, "grid": grid, "deviation": rule.deviation, "masses": masses, "reports": reports}
 
 
 def _figures_at(rule: Rounding, distance: int) -> dict[str, Any]:
@@ -186,7 +150,7 @@ def _figures_at(rule: Rounding, distance: int) -> dict[str, Any]:
     by_probability: Mapping[str, float] = {}
     if rule.deviation:
         # Fact 1: the positions x at which the nats are largest.
-        by_cells = {str(k): (k + 0.5) * rule.grid for k in AWAY}
+        by_cells = {str(k): (k + 0.5) * rule.width for k in AWAY}
         by_probability = {p: rule.position(float(p)) for p in PROBABILITIES}
 
     def figures(places: Mapping[str, float]) -> dict[str, Any]:
@@ -197,7 +161,7 @@ def _figures_at(rule: Rounding, distance: int) -> dict[str, Any]:
         "distance": distance,
         # Fact 3.
         "total_variation": float(2 * ndtr(distance / (2 * rule.deviation)) - 1) if rule.deviation else 1.0,
-        "separated": 0.0 if rule.deviation else min(1.0, distance / rule.grid),
+        "separated": 0.0 if rule.deviation else min(1.0, distance / rule.width),
         "cells": figures(by_cells),
         "probabilities": figures(by_probability),
     }

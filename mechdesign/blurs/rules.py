@@ -8,7 +8,7 @@ squares and regular hexagons of the mean area.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,12 +70,12 @@ class Rule:
         return blur
 
 
-def degree_cells(height: float, width: float, **more: Any) -> Callable[[float], CellLaw]:
+def degree_cells(height: float, width: float | None = None, **more: Any) -> Callable[[float], CellLaw]:
     """Cells of so many degrees of latitude and of longitude."""
 
     def law(latitude: float) -> CellLaw:
-        north, east = metres_per_degree(latitude)
-        return CellLaw(height=height * float(north), width=width * float(east), **more)
+        north, east = map(float, metres_per_degree(latitude))
+        return CellLaw(height=height * north, width=(width or height) * east, **more)
 
     return law
 
@@ -84,109 +84,55 @@ def _anywhere(law: Law) -> Callable[[float], Law]:
     return lambda latitude: law
 
 
-def _square(side: float, deviation: float = 0.0) -> Callable[[float], Law]:
-    return _anywhere(CellLaw(height=side, width=side, deviation=deviation))
+def _area(square_metres: float, sides: int) -> Callable[[float], Law]:
+    width = math.sqrt(square_metres * (2 / math.sqrt(3) if sides == 6 else 1))
+    return _anywhere(CellLaw(height=width, width=width, sides=sides))
 
 
-def _hexagons(resolution: int) -> Callable[[float], Law]:
-    # 122 cells at resolution 0, of which 12 are pentagons, and seven times as many hexagons at each further one.
-    width = math.sqrt(_EARTH / (2 + 120 * 7**resolution) * 2 / math.sqrt(3))
-    return _anywhere(CellLaw(height=width, width=width, sides=6))
-
-
-_S2, _H3 = "S2 Geometry, S2 Cell Statistics", "H3, Tables of cell statistics across resolutions"
-_GEOHASH, _PLUS = "Geohash: base 32, bits of longitude and latitude in turn", "Open Location Code, specification"
-_ANDROID, _WEBKIT = "Android Open Source Project, LocationFudger", "WebKit, description of approximate location"
-_DHS = "The DHS Program, Geographic Displacement Procedure and Geospatial Covariate Extraction"
-_EXTENSION = "Andrés et al. 2013; defaults of browser extensions as they document them"
-_RADIUS = "Geographic masking, as in Zandbergen 2014"
-RULES: dict[str, Rule] = {
-    "android-coarse": Rule(words="normal offset of 500 m, then cells of 2 km", source=_ANDROID, law=_square(2000, 500)),
-    "webkit-grid": Rule(words="cells of 5 km", source=_WEBKIT, law=_square(5000), finds=_FIXED),
-    **{
-        f"s2-{k}": Rule(
-            words=f"S2 cells of level {k}", source=_S2, law=_square((_EARTH / 6 / 4**k) ** 0.5), finds=_FIXED
-        )
-        for k in (10, 11, 12, 13)
-    },
-    **{
-        f"h3-{k}": Rule(words=f"H3 cells of resolution {k}", source=_H3, law=_hexagons(k), finds=_FIXED)
-        for k in (6, 7, 8, 9)
-    },
-    **{
-        f"geohash-{k}": Rule(
-            words=f"geohash of {k} characters",
-            source=_GEOHASH,
-            finds=_FIXED,
-            law=degree_cells(180 / 2 ** (5 * k // 2), 360 / 2 ** (5 * k - 5 * k // 2)),
-        )
-        for k in (5, 6, 7)
-    },
-    **{
-        f"plus-code-{k}": Rule(
-            words=f"plus code of {k} digits", source=_PLUS, law=degree_cells(side, side), finds=_FIXED
-        )
-        for k, side in ((6, 0.05), (8, 0.0025))
-    },
-    **{
-        f"decimals-{k}": Rule(
-            words=f"degrees rounded to {k} decimals",
-            source="Arithmetic",
-            law=degree_cells(10.0**-k, 10.0**-k),
-            finds=_FIXED,
-        )
-        for k in (1, 2, 3)
-    },
-    **{
-        f"bits-{k}": Rule(
-            words=f"the top {k} bits of degrees times 10^7 in 32 bits",
-            source="Fixed-point arithmetic, as radio protocols document it",
-            law=degree_cells(2 ** (32 - k) * 1e-7, 2 ** (32 - k) * 1e-7),
-            finds=_FIXED,
-        )
-        for k in range(11, 20)
-    },
-    "even-in-cell": Rule(
-        words="even in the cell of 0.2 degrees that holds the position",
-        source="iNaturalist, help on geoprivacy",
-        law=degree_cells(0.2, 0.2, is_random=True),
-        finds=_EDGE,
-    ),
-    "disc-1000": Rule(words="even in a disc of 1,000 m", source=_RADIUS, law=_anywhere(ring(0, 1000)), finds=_EDGE),
-    "donut-250-1000": Rule(
-        words="even between 250 and 1,000 m",
-        source="Hampton et al. 2010",
-        law=_anywhere(ring(250, 1000)),
-        finds=(*_EDGE, "hole"),
-    ),
-    "gaussian-500": Rule(words="normal offset of 500 m on each axis", source=_RADIUS, law=_anywhere(normal(500))),
-    **{
-        f"survey-{k}": Rule(
-            words=f"even direction, radius even up to {k} km",
-            source=_DHS,
-            law=_anywhere(even_radius(1000 * k)),
-            finds=_EDGE,
-        )
-        for k in (2, 5, 10)
-    },
-    "device-offset-1000": Rule(
-        words="one offset a device, even in a disc of 1,000 m",
-        source=_RADIUS,
-        law=_anywhere(ring(0, 1000, is_kept=True)),
-        finds=("repeated seed",),
-    ),
-    "zone-500": Rule(
-        words="no report within 500 m of a home",
-        source="Sports apps, as they document privacy zones",
-        law=_anywhere(ZoneLaw(radius=500)),
-        finds=("exact",),
-    ),
-    **{
-        f"laplace-{k}": Rule(
-            words=f"planar Laplace noise, 2 nats over {k:,} m", source=_EXTENSION, law=_anywhere(laplace(k))
-        )
-        for k in (200, 500, 2000)
-    },
+_DHS = "The DHS Program, SAR7: random angle and distance up to 2, 5 or 10 km; here without its limits of districts"
+_MASK = "A geographic mask, as Zandbergen 2014 reviews them; the size is ours"
+_LEVELS = "Andrés et al. 2013, at the default levels of Location Guard"
+# Name, parameters, words, source, law by parameter, findings. S2 has 6 cells at level 0, each of which has four at the
+# next. H3 has 122 cells at resolution 0, of which 12 are pentagons, and seven hexagons for each at the next.
+_FAMILIES: tuple[tuple[str, Sequence[int], str, str, Callable[[int], Callable[[float], Law]], tuple[str, ...]], ...] = (
+    ("android-coarse", (0,), "normal offset of 500 m, then cells of 2 km",
+     "Android Open Source Project, LocationFudger: an offset, then a grid, 2,000 m by default",
+     lambda _: _anywhere(ROUNDINGS["android-coarse"]), ()),
+    ("webkit-grid", (0,), "cells of 5 km", "WebKit in pull request 233 of the W3C's Geolocation API",
+     lambda _: _anywhere(ROUNDINGS["webkit-grid"]), _FIXED),
+    ("s2-{}", range(10, 14), "S2 cells of level {}", "S2 Geometry, S2 Cell Statistics: average areas",
+     lambda k: _area(_EARTH / 6 / 4**k, 4), _FIXED),
+    ("h3-{}", range(6, 10), "H3 cells of resolution {}", "H3, Tables of Cell Statistics Across Resolutions",
+     lambda k: _area(_EARTH / (2 + 120 * 7**k), 6), _FIXED),
+    ("geohash-{}", (5, 6, 7), "geohash of {} characters", "Geohash of Niemeyer 2008, as ST_GeoHash of PostGIS has it",
+     lambda k: degree_cells(180 / 2 ** (5 * k // 2), 360 / 2 ** (5 * k - 5 * k // 2)), _FIXED),
+    ("plus-code-{}", (6, 8), "plus code of {} digits", "Open Location Code Specification, code precision",
+     lambda k: degree_cells(20.0 ** (2 - k // 2)), _FIXED),
+    ("decimals-{}", (1, 2, 3), "degrees rounded to {} decimals", "Arithmetic",
+     lambda k: degree_cells(10.0**-k), _FIXED),
+    ("bits-{}", range(11, 20), "the top {} bits of degrees times 10^7 in 32 bits",
+     "Meshtastic, Channel Configuration: position precision", lambda k: degree_cells(2 ** (32 - k) * 1e-7), _FIXED),
+    ("even-in-cell", (0,), "even in the cell of 0.2 degrees that holds the position",
+     "iNaturalist, help on geoprivacy", lambda _: degree_cells(0.2, is_random=True), _EDGE),
+    ("disc-{}", (1000,), "even in a disc of {:,} m", _MASK, lambda k: _anywhere(ring(0, k)), _EDGE),
+    ("donut-250-{}", (1000,), "even between 250 and {:,} m",
+     "Donut method of Hampton et al. 2010, between two distances; sizes and even area are ours",
+     lambda k: _anywhere(ring(250, k)), (*_EDGE, "hole")),
+    ("gaussian-{}", (500,), "normal offset of {} m on each axis", _MASK, lambda k: _anywhere(normal(k)), ()),
+    ("survey-{}", (2, 5, 10), "even direction, radius even up to {} km", _DHS,
+     lambda k: _anywhere(even_radius(1000 * k)), _EDGE),
+    ("device-offset-{}", (1000,), "one offset a device, even in a disc of {:,} m", "A rule of ours",
+     lambda k: _anywhere(ring(0, k, is_kept=True)), ("repeated seed",)),
+    ("zone-{}", (500,), "no report within {} m of a home",
+     "Strava support, Edit Map Visibility: a radius about an address; the size is ours",
+     lambda k: _anywhere(ZoneLaw(radius=k)), ("exact",)),
+    ("laplace-{}", (200, 500, 2000), "planar Laplace noise, 2 nats over {:,} m", _LEVELS,
+     lambda k: _anywhere(laplace(k)), ()),
+)  # fmt: skip
+RULES = {
+    name.format(k): Rule(words=words.format(k), source=source, law=law(k), finds=finds)
+    for name, parameters, words, source, law, finds in _FAMILIES
+    for k in parameters
 }
 
 

@@ -37,11 +37,11 @@ _LIKELY = 0.5  # a share of the posterior above it names one disc as likelier th
 class RuleDiscAuditor(Protocol):
     """Audits rounding rules of devices by discs where people live."""
 
-    def audit(
+    def __call__(
         self,
-        rule: str,
-        people: Path,
-        box: Sequence[float],
+        name: str,
+        path: Path,
+        window: Sequence[float],
         radii: Sequence[float],
         *,
         epsilon: float | None,

@@ -158,7 +158,7 @@ class AuditOptions:
         radii, area = parse_discs(self.disc, "m")
         if area:
             raise InputError("rules support only discs; leave out :area", field="disc", value=self.disc)
-        document = RULE_DISC_AUDITOR.get().audit(
+        document = RULE_DISC_AUDITOR.get()(
             rule,
             self.people,
             parse_box(box),

@@ -56,6 +56,11 @@ KM2 = {  # mean areas as the tables of S2 and H3 print them
     **{"s2-10": 81.07, "s2-11": 20.27, "s2-12": 5.07, "s2-13": 1.27},
     **{"h3-6": 36.129062, "h3-7": 5.161293, "h3-8": 0.737328, "h3-9": 0.105333},
 }
+DOCUMENTED = {  # m: side of a cell along the equator; for bits twice the uncertainty that the source states
+    **{"plus-code-6": 5566, "plus-code-8": 278, "geohash-5": 4890, "geohash-6": 1220, "geohash-7": 153},
+    **{"bits-11": 23_400, "bits-12": 11_600, "bits-13": 5800, "bits-14": 3000, "bits-15": 1458},
+    **{"bits-16": 728, "bits-17": 364, "bits-18": 182, "bits-19": 90},
+}
 RADII = {  # m: median and largest radius, as the rule states them
     **{"disc-1000": (1000 / 2**0.5, 1000), "donut-250-1000": ((250**2 / 2 + 1000**2 / 2) ** 0.5, 1000)},
     **{f"survey-{k}": (500 * k, 1000 * k) for k in (2, 5, 10)},
@@ -88,6 +93,11 @@ def test_cells_of_degrees_are_those_of_the_formula(name):
 @pytest.mark.parametrize("name", KM2)
 def test_cells_of_standards_have_the_mean_area(name):
     assert RULES[name].law(0.0).area == pytest.approx(1e6 * KM2[name], rel=3e-3)
+
+
+@pytest.mark.parametrize("name", DOCUMENTED)
+def test_cells_have_the_size_of_their_source(name):
+    assert RULES[name].law(0.0).width == pytest.approx(DOCUMENTED[name], rel=0.03)
 
 
 @pytest.mark.parametrize("name", RADII)
