@@ -5,6 +5,7 @@ from .calls import Command as Command
 from .findings import Finding as Finding
 from .nats import Witness as Witness
 from .nats import replay as replay
+from .people import blur_disc_shares as blur_disc_shares
 from .rules import RULES as RULES
 from .rules import Rule as Rule
 from .rules import audit_rule as audit_rule

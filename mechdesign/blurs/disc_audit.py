@@ -63,7 +63,7 @@ def audit_rule_discs(
     discs = []
     for radius in radii:
         check_positive(radius, "disc")
-        before = float(cell_sums(inner, _disc(radius)).max() / inner.sum())
+        before = float(cell_sums(inner, disc_kernel(radius)).max() / inner.sum())
         about = f"about the centre of a cell of {FINE:g} m"
         if rule is not None:
             chance, share = grid_shares(persons, domain.shape, rule.width, rule.deviation, radius)
@@ -93,7 +93,7 @@ def grid_shares(
             chance = ndtr((high - offsets) / deviation) - ndtr((low - offsets) / deviation) if deviation else 1.0
             ranges.append((slice(possible[0], possible[-1] + 1), np.broadcast_to(chance, possible.shape)))
         axes.append(ranges)
-    disc, reports = _disc(radius), [(0.0, 0.0)]
+    disc, reports = disc_kernel(radius), [(0.0, 0.0)]
     for rows, of_row in axes[0]:
         for columns, of_column in axes[1]:
             joint = persons[rows, columns] * np.outer(of_row, of_column)
@@ -128,7 +128,8 @@ def _steps_within(reach: float) -> Floats:
     return np.mgrid[-cells : cells + 1, -cells : cells + 1] * FINE
 
 
-def _disc(radius: float) -> Matrix:
+def disc_kernel(radius: float) -> Matrix:
+    """1 for the cells of the lattice within a radius of the middle one, and 0 for others."""
     return np.asarray(np.hypot(*_steps_within(radius)) <= radius, float)
 
 

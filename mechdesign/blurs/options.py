@@ -14,7 +14,9 @@ from typing import Annotated, Any
 
 import typer
 
-from mechdesign.base.numbers import list_words, real_number, whole_number
+from mechdesign.base.numbers import number_list, whole_number
+from mechdesign.cli.inputs import PEOPLE, InputOptions
+from mechdesign.cli.values import positive_number
 from mechdesign.errors import InputError
 
 _FUNCTION_HELP = (
@@ -48,7 +50,13 @@ class BlurOptions:
         return {"latitude": _place(words)[0], **({"disc": _one(radii)} if radii else {})}
 
     def audit(
-        self, words: Mapping[str, str], radii: Sequence[float], picture: Path | None, *, overwrite: bool
+        self,
+        words: Mapping[str, str],
+        radii: Sequence[float],
+        picture: Path | None,
+        inputs: InputOptions,
+        *,
+        overwrite: bool,
     ) -> tuple[dict[str, Any], list[Any], bool]:
         """The JSON document, its text, and True if the audit fails; `words` of parameters, radii in m."""
         from mechdesign.blurs.audit import DISC, audit_blur
@@ -57,7 +65,10 @@ class BlurOptions:
 
         if self.function is not None and self.command is not None:
             raise InputError("is one of two blurs; pass one", field="command", value=self.command)
-        numbers = {name: _number(name, word) for name, word in words.items() if name in ("within", "factor")}
+        numbers = {name: positive_number(words[name], name) for name in ("within", "factor") if name in words}
+        factor, fails, shares = numbers.get("factor"), False, None
+        if factor is not None and factor <= 1:
+            raise InputError("must be above 1", field="factor", value=words["factor"])
         if picture is not None:
             PICTURE_WRITER.get().check_target(picture, overwrite=overwrite)
         audit = audit_blur(
@@ -67,7 +78,13 @@ class BlurOptions:
             disc=_one(radii) if radii else DISC,
             seed=_seed(words),
         )
-        text, factor, fails = list(blur_words(audit)), numbers.get("factor"), False
+        if inputs.people is not None:
+            from mechdesign.blurs.people import blur_disc_shares
+            from mechdesign.output.text_tables import note
+
+            columns = inputs.columns_of(*PEOPLE)
+            shares = blur_disc_shares(audit, inputs.people, columns=columns, crs=inputs.crs, on_note=note)
+        text = list(blur_words(audit, shares))
         if factor is not None:
             fails = bool(audit.findings) or audit.nats > math.log(factor)
             text.insert(0, f"The audit {'fails' if fails else 'passes'} at a factor of {factor:g}.")
@@ -75,7 +92,8 @@ class BlurOptions:
             from mechdesign.blurs.picture import plot_blur
 
             PICTURE_WRITER.get().save(plot_blur(audit), picture, overwrite=overwrite)
-        return audit.as_dict() | {"factor": factor, "fails": fails if factor is not None else None}, text, fails
+        document = audit.as_dict() | {"factor": factor, "fails": fails if factor is not None else None}
+        return document | {"people": shares}, text, fails
 
     def _blur(self) -> Any:
         from mechdesign.blurs.calls import Command
@@ -108,7 +126,7 @@ def _place(words: Mapping[str, str]) -> tuple[float, float]:
     if "at" not in words:
         return PLACE
     try:
-        numbers = [real_number(word) for word in list_words(words["at"])]
+        numbers = number_list(words["at"])
         latitude, longitude = (*numbers, PLACE[1])[:2]
     except ValueError as error:
         raise InputError(str(error), field="at", value=words["at"], remedy="write --at 41.9,12.5") from error
@@ -128,14 +146,3 @@ def _one(radii: Sequence[float]) -> float:
     if len(radii) > 1:
         raise InputError("must be one radius", field="disc", value=", ".join(f"{radius:g}" for radius in radii))
     return radii[0]
-
-
-def _number(name: str, word: str) -> float:
-    try:
-        number = real_number(word)
-    except ValueError as error:
-        raise InputError(str(error), field=name, value=word) from error
-    least = 1.0 if name == "factor" else 0.0
-    if not least < number < math.inf:
-        raise InputError(f"must be above {least:g}", field=name, value=word)
-    return number

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from mechdesign.base.formatting import length, number, percent
 from mechdesign.blurs.audit import BlurAudit
@@ -11,7 +11,7 @@ from mechdesign.blurs.nats import FAR, Witness
 from mechdesign.output.text_tables import Block
 
 
-def blur_words(audit: BlurAudit) -> Iterator[Block]:
+def blur_words(audit: BlurAudit, people: Mapping[str, float] | None = None) -> Iterator[Block]:
     """Yield the findings, the bound, and the figures at equal error."""
     count, disc = len(audit.findings), length(audit.disc, "m")
     yield {0: "No defect was found, which proves nothing.", 1: "1 defect was found."}.get(
@@ -25,6 +25,11 @@ def blur_words(audit: BlurAudit) -> Iterator[Block]:
         f"mean of {audit.averaged} reports": f"{length(audit.averaged_error, 'm')} off" if audit.averaged else None,
         f"disc of {disc}": f"holds the true position in {percent(audit.share)} of reports of even positions",
     }
+    if people is not None:
+        figures["where people live"] = (
+            f"{percent(people['share'])} in the disc on average, above {percent(people['one_in_ten'])} for one "
+            f"report in ten, {percent(people['before'])} before a report"
+        )
     if audit.mean_error:
         noise, best = f"{number(audit.laplace_nats)} nats", f"{number(audit.optimum_nats, up=True)} nats"
         figures["planar Laplace noise"] = f"{noise} at this mean error, {percent(audit.laplace_share)} in the disc"

@@ -36,7 +36,7 @@ _METRIC_HELP = (
 _TABLE_HELP = (
     "A table (.csv, .npy, .parquet), or a rule that blurs positions, such as android-coarse, geohash-6 or decimals-2, "
     "with --at LATITUDE and --disc. With --disc, --people and --box W,S,E,N android-coarse, webkit-grid and "
-    "planar-laplace --within METRES --factor ODDS are audited where people live."
+    "planar-laplace --within METRES --factor ODDS are audited where people live; a blur with --people alone."
 )
 
 _OUTPUT_HELP = "The repaired table (.nc), or a picture of the shares of --disc by radius (.png, .pdf, .svg)."
@@ -102,7 +102,13 @@ class BlurExtra(Protocol):
         ...
 
     def audit(
-        self, words: Mapping[str, str], radii: Sequence[float], picture: Path | None, *, overwrite: bool
+        self,
+        words: Mapping[str, str],
+        radii: Sequence[float],
+        picture: Path | None,
+        inputs: InputOptions,
+        *,
+        overwrite: bool,
     ) -> tuple[dict[str, Any], list[Any], bool]:
         """The JSON document of a blur, its text, and True if the audit fails."""
         ...
@@ -136,11 +142,13 @@ def audit(
         # Without a table Click takes the first parameter for it.
         context.args, table = [table, *context.args], None
     if blur is not None and blur.is_given:
-        unused = {"table": table, "metric": metric, "normalise": normalise or None, "columns": columns, "crs": crs}
-        _refuse("does not apply to a blur", unused)
+        _refuse("does not apply to a blur", {"table": table, "metric": metric, "normalise": normalise or None})
         level = parameter_values("a blur", blur.parameters, context.args)
-        radii = [] if extra is None else extra.radii()
-        _show_blur(blur.audit(level, radii, output, overwrite=overwrite), exit_zero=exit_zero, as_json=as_json)
+        radii, people = ([], None) if extra is None else (extra.radii(), extra.files[0])
+        if people is None:
+            _refuse("requires --people", {"columns": columns, "crs": crs})
+        result = blur.audit(level, radii, output, InputOptions(columns, crs, people), overwrite=overwrite)
+        _show_blur(result, exit_zero=exit_zero, as_json=as_json)
         return
     if table is None:
         remedy = "pass a table or a rule, --function MODULE:NAME or --command PROGRAM"

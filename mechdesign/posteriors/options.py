@@ -127,8 +127,6 @@ class AuditOptions:
         return () if self.disc is None else ("box", "within", "factor", "epsilon")
 
     def radii(self) -> list[float]:
-        if self.people is not None:
-            raise InputError("does not apply to a blur", field="people", value=self.people)
         radii, area = ([], None) if self.disc is None else parse_discs(self.disc, "m")
         if area:
             raise InputError("blurs support only discs; leave out :area", field="disc", value=self.disc)
