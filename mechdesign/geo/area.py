@@ -31,6 +31,7 @@ from mechdesign.base.optional import import_optional
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_epsilon, check_positive, validate_call
 from mechdesign.errors import InputError
+from mechdesign.geo.cell_squares import cut_cells, cut_weights, on_rectangle, weights_by_density
 from mechdesign.problem.cell_amounts import from_density
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.line_integrals import ROUND_DOWN
@@ -274,7 +275,7 @@ def area_problem(
     epsilon : float or PrivacyLevel
         Nats per unit of geodesic distance (`md.utility.epsilon_within`), or a level of two axes on the ground.
     density : Raster
-        The prior is proportional to it; uniform by default.
+        The prior is proportional to it, by cell and by square of a cell; uniform by default.
     levels, slope : Raster, float
         With both, eps(u) = slope levels(u) + epsilon on the ground.
     stencil, loss : int, str
@@ -306,11 +307,11 @@ def area_problem(
     reports = domain
     if positions and paths == "straight":
         domain = rectangle(domain)
-    if parts % 2 == 0 or parts < 1:
-        raise InputError("must be odd: reports are the middle squares of cells", field="parts", value=parts)
+    if parts < 1:
+        raise InputError("must be at least 1", field="parts", value=parts)
     cells = domain
     if parts > 1:
-        domain = _cut_cells(cells, parts)
+        domain = cut_cells(cells, parts)
     if (levels is None) != (slope == 0):
         problem = "levels and slope must be passed together: a raster of levels and a slope other than 0"
         raise InputError(problem, field="slope", value=slope)
@@ -339,12 +340,18 @@ def area_problem(
         )
         metric = Eikonal(level=level, stencil=stencil)
     weights = np.asarray(uniform(reports) if density is None else from_density(density, reports, extend=extend))
+    fine = None
+    if density is not None and parts > 1:
+        fine = weights_by_density(weights, density, reports, parts)
+        fine = fine if reports is cells else on_rectangle(fine, cut_cells(reports, parts), domain)
     if reports is not cells:
-        weights = _on_rectangle(weights, reports, cells)
+        weights = on_rectangle(weights, reports, cells)
     if parts > 1:
-        reported = np.ones(cells.size) if reports is cells else _on_rectangle(np.ones(reports.size), reports, cells)
-        reports = _cut_cells(cells, parts, middles=np.append(reported, 0.0)[cells.lookup] > 0)
-        weights = _cut_weights(weights, cells, parts)
+        if parts % 2:
+            # The middle squares of cells: their centres are, to the last bit, those of rows.
+            reported = np.ones(cells.size) if reports is cells else on_rectangle(np.ones(reports.size), reports, cells)
+            reports = cut_cells(cells, parts, middles=np.append(reported, 0.0)[cells.lookup] > 0)
+        weights = cut_weights(weights, cells, parts) if fine is None else fine
     return DesignProblem(
         domain=domain,
         metric=metric,
@@ -383,36 +390,6 @@ def rectangle(domain: Domain) -> Domain:
         origin=(np.asarray(domain.origin) + low * np.asarray(domain.cell)).tolist(),
         plane=domain.plane,
     )
-
-
-def _cut_cells(domain: Domain, parts: int, *, middles: Mask | None = None) -> Domain:
-    """The grid of squares, `parts` along each side of a cell; or only the middle ones of `middles` (shape)."""
-    assert domain.shape is not None and domain.cell is not None and domain.origin is not None
-    mask = np.kron(domain.lookup >= 0, np.ones((parts, parts))) > 0
-    if middles is not None:
-        mask = np.kron(middles, np.zeros((parts, parts))) > 0
-        mask[parts // 2 :: parts, parts // 2 :: parts] = middles
-    return Domain.grid(
-        tuple(parts * count for count in domain.shape),
-        cell=domain.cell[0] / parts,
-        unit=domain.unit,
-        origin=domain.origin,
-        plane=domain.plane,
-        mask=None if mask.all() else mask,
-    )
-
-
-def _cut_weights(weights: Vector, domain: Domain, parts: int) -> Vector:
-    """Weights (n,) of cells, spread evenly over their squares in the order of `_cut_cells`."""
-    squares = np.kron(np.append(weights, 0.0)[domain.lookup], np.full((parts, parts), parts**-2.0))
-    return np.asarray(squares[np.kron(domain.lookup >= 0, np.ones((parts, parts))) > 0])
-
-
-def _on_rectangle(weights: Vector, domain: Domain, whole: Domain) -> Vector:
-    assert domain.index is not None
-    spread = np.zeros(whole.size)
-    spread[whole.lookup[tuple((domain.index - domain.index.min(axis=0)).T)]] = weights
-    return spread
 
 
 def _level_near(level: PrivacyLevel, domain: Domain) -> PrivacyLevel:

@@ -139,6 +139,7 @@ def design(
         domain=domain,
         level=level,
         density=density,
+        people=inputs.density_of(people) if prior is None else None,
         nats_per_cell=nats_per_cell,
         loss=loss,
         paths="inside" if positions == "inside" else "straight",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
 
@@ -157,6 +158,13 @@ class AreaInputs:
         if people is None or (of_level is not None and of_level.path == Path(people)):
             return of_level
         return self.points(people).spread(self.domain, water=self.water)
+
+    def density_of(self, people: str | Path | None) -> Callable[[Domain], Raster] | None:
+        """The density of the people of a file on any grid of the area; None without a file."""
+        if people is None:
+            return None
+        points = self.points(people)
+        return lambda grid: points.spread(grid, water=self.water).density
 
     def _level_of_people(
         self, levels: LevelsFromPeople, factor: float | None, path: str | Path | None

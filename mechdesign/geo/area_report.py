@@ -15,6 +15,7 @@ from mechdesign.base.records import FrozenRecord
 from mechdesign.closed_forms.planar_laplace import laplace_clamped, mean_squared_error
 from mechdesign.evaluation.position_noise import NOISE_TOLERANCE, snapped_noise_loss
 from mechdesign.evaluation.radial_laplace import mean_radius
+from mechdesign.geo.as_good_as_noise import cell_as_good_as_noise
 from mechdesign.geo.choice_words import choice_words, reason_words
 from mechdesign.geo.choose import MAX_PAIR_CELLS, BetweenPositions, CellsReason, Choice, two_digits
 from mechdesign.geo.georeferenced import PriorFigures
@@ -319,9 +320,17 @@ def _better_noise_sentence(report: AreaReport) -> str:
     noise, loss = report.alternative.position_loss, report.figures.position_loss
     if not _noise_is_better(report) or noise is None or loss is None:
         return ""
+    choice = report.design.choice
+    assert isinstance(choice, BetweenPositions)
+    cell = cell_as_good_as_noise(
+        report.design.problem, parts=choice.parts, method=choice.method, loss=loss, noise=noise
+    )
+    advice = "No cell size near this one promises a design as good."
+    if cell is not None:
+        advice = f"With cell={cell:g}, a design is expected to be as good."
     return (
         f"Plain noise is better than this design. {_NOISE_AT_POSITIONS} has "
-        f"{_error_words(report, noise)}, and this design {_error_words(report, loss)}. {_UNPROVED}"
+        f"{_error_words(report, noise)}, and this design {_error_words(report, loss)}. {advice} {_UNPROVED}"
     )
 
 

@@ -16,6 +16,7 @@ from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.geo import choose
 from mechdesign.geo.area import area_problem
+from mechdesign.geo.cell_squares import cut_cells
 from mechdesign.geo.choice_words import reason_words
 from mechdesign.geo.choose import BetweenPositions, CellsReason, Choice, Named, Refused, WithLimit
 from mechdesign.problem.domain import Domain
@@ -46,6 +47,7 @@ class AreaStatement:
     domain: Domain
     level: float | PrivacyLevel
     density: Raster | None
+    people: Callable[[Domain], Raster] | None  # their density on squares of cells, if a file has their points
     nats_per_cell: float
     loss: str
     paths: str
@@ -69,7 +71,7 @@ class AreaStatement:
             self.domain,
             epsilon=level,
             positions=positions,
-            density=self.density,
+            density=self.density if parts == 1 or self.people is None else self.people(cut_cells(self.domain, parts)),
             nats_per_cell=self.nats_per_cell,
             stencil=_STENCIL,
             loss=self.loss,
@@ -134,18 +136,27 @@ class AreaSearch:
         return self._between_cells(problem, choice.program), problem, choice, reason
 
     def _program_of_positions(self) -> tuple[Positions, str]:
-        """The program between positions with the finest rows that the rule takes, and its method."""
+        """The program between positions with the rows that the rule takes, and its method."""
         from mechdesign.positions.program import Positions
 
         problem = self.statement.problem(positions=True)
         size = problem.domain.size
         require_memory(size, size, tables=TABLES_IN_MEMORY, noun="any two positions of the area", field="cell")
-        if not self.statement.varies:
-            for parts in choose.fine_parts(problem):
-                program = Positions(self.statement.problem(positions=True, parts=parts))
-                if choose.takes_cones(program):
-                    return program, "cones"
-        program = Positions(problem)
+
+        def cut(parts: int) -> Positions:
+            return Positions(problem if parts == 1 else self.statement.problem(positions=True, parts=parts))
+
+        cones = None
+        for parts in choose.cone_parts(problem):
+            program = cut(parts)
+            if choose.takes_cones(program):
+                cones = parts
+                break
+        columns = None if self.statement.varies else choose.column_parts(problem, cones)
+        if columns is not None:
+            return cut(columns), "columns"
+        if cones is not None:
+            return program, "cones"
         return program, choose.positions_method(program, explicit=self.positions == "any")
 
     def _between_positions(self, program: Positions, method: str) -> xr.Dataset:

@@ -1,10 +1,11 @@
 """The rules that choose the mechanism of an area if no program is named. Each answer is data.
 
-Between positions. At one level, rows are squares, k along each side of a cell. The number k is the smallest odd one
-with at most `FINE_NATS` nats along a square, or the largest below it whose cones keep the limit below. For k = 1 the
-program of cones is taken if a step needs at most `MAX_CONE_OPERATIONS` multiplications, else
-weights of columns if a step needs at most `MAX_COLUMN_OPERATIONS` and memory suffices. Levels that vary take cones
-only, up to `MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that of eikonal weights.
+Between positions. Rows are squares, k along each side of a cell. Cones take the smallest k with at most `FINE_NATS`
+nats along a square, or the largest below it that keeps `MAX_CONE_OPERATIONS` multiplications a step. At one level,
+weights of columns are taken instead if cones leave more than `WIDEST_NATS` along a square, or exceed the limit at k =
+1. Their k is the smallest with `COLUMN_NATS` along a square, or the largest below with `MAX_COLUMN_ROWS` rows. Other
+weights have k = 1, `MAX_COLUMN_OPERATIONS` and enough memory. Levels that vary take cones only, up to
+`MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that of eikonal weights.
 
 Between cells. The optimal program is taken up to the cells of `CELLS_IN_A_MINUTE`. Beyond, a Euclidean metric gets the
 planar Laplace mechanism, up to `MAX_PAIR_CELLS`; levels that vary get eikonal weights.
@@ -40,9 +41,11 @@ CELLS_IN_A_MINUTE = {
 # Multiplications of a step. Cones: about three seconds of a core in some 25 steps, reached at 310 cells, or at 700 of a
 # rectangle with one level and one prior.
 MAX_CONE_OPERATIONS, MAX_COLUMN_OPERATIONS = 3e10, 2.5e11
-# Nats along a square of the rows: the design is then some 2.5 % above every mechanism's best. Squares along a cell: a
-# guess, beyond which a smaller cell serves better.
-FINE_NATS, MAX_PARTS = 0.6, 7
+# Nats along a square of the rows: cones are then some 2 % above every mechanism's best, and 3 to 4 % at `WIDEST_NATS`.
+# Noise at the position is some 5 % above it, and so are columns at 0.6. Squares along a cell: a guess, beyond which a
+# smaller cell serves better.
+FINE_NATS, WIDEST_NATS, COLUMN_NATS, MAX_PARTS = 0.6, 0.75, 0.4, 7
+MAX_COLUMN_ROWS = 4_000  # finer than reports: some 30 seconds of a core
 _MAX_TABLE_CELLS = 12_000  # a table of 1.2 GB, of which seven are held
 _SQUARE_SYMMETRIES = 8  # of a square map: the columns of up to 8 symmetric reports are computed once
 MAX_VARYING_CELLS = 250  # for positions where levels vary; measured, some minutes
@@ -171,12 +174,24 @@ def too_costly(any_loss: float | None, cells_loss: float | None, unit: str) -> T
     return TooCostly(any_loss=any_loss, cells_loss=cells_loss, unit=unit)
 
 
-def fine_parts(problem: DesignProblem) -> list[int]:
-    """Numbers of squares along a cell to try as rows, from the finest down to 3, for a problem with one level."""
-    nats = level_range(problem.metric)[1] * problem.metric.scale * problem.domain.spacing
-    finest = min(math.ceil(nats / FINE_NATS), MAX_PARTS)
-    # Odd numbers: reports are then the middle squares of cells.
-    return list(range(finest + 1 - finest % 2, 1, -2))
+def cone_parts(problem: DesignProblem) -> list[int]:
+    """Numbers of squares along a cell to try as rows of cones, from the finest down to 1."""
+    return list(range(min(math.ceil(_nats_along_cell(problem) / FINE_NATS), MAX_PARTS), 0, -1))
+
+
+def column_parts(problem: DesignProblem, of_cones: int | None) -> int | None:
+    """Squares along a cell as rows of columns, if they promise less loss than cones with `of_cones`; else None."""
+    nats = _nats_along_cell(problem)
+    if of_cones is not None and nats / of_cones <= WIDEST_NATS:
+        return None
+    fitting = math.isqrt(MAX_COLUMN_ROWS // problem.domain.size)
+    parts = min(math.ceil(nats / COLUMN_NATS), MAX_PARTS, fitting)
+    # Columns at half the nats are as good as cones.
+    return parts if parts > max(1, 2 * (of_cones or 0)) else None
+
+
+def _nats_along_cell(problem: DesignProblem) -> float:
+    return level_range(problem.metric)[1] * problem.metric.scale * problem.domain.spacing
 
 
 def takes_cones(program: Positions) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import xarray as xr
 from scipy.spatial import cKDTree
 
-from mechdesign.base.arrays import IntegerMatrix
+from mechdesign.base.arrays import IntegerMatrix, Points
 from mechdesign.base.json_fields import read_json
 from mechdesign.base.registry import Role
 from mechdesign.base.units import canonical_unit
@@ -30,6 +30,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import words_of
 
 COST = "one report; k reports cost k times the epsilon"
+_AT_CORNER = 1e-9  # of a secret: reports so near to a corner lie at it
 _POSITION_FIELDS = ("around_row", "corner_level", "quarter_level", "position_rule", "position_claim")
 
 
@@ -190,6 +191,12 @@ class MechanismFile:
             and np.array_equal(self.domain.points, stored_points(self.mechanism, "report"))
         )
 
+    @property
+    def row_parts(self) -> int:
+        """The secrets along each side of a cell of reports: 1 unless rows are finer than reports."""
+        parts = self.parameters.get("problem_parameters", {}).get("parts")
+        return parts if isinstance(parts, int) and 1 < parts < self.domain.size and self.domain.kind == "grid" else 1
+
     @cached_property
     def report_cells(self) -> IntegerMatrix | None:
         """The secrets (m,) at the reports, which may be those of an area in its rectangle; None if one is elsewhere."""
@@ -198,6 +205,8 @@ class MechanismFile:
         points, unit = stored_points(self.mechanism, "report"), self.report_unit
         if unit != self.domain.unit or points.shape[1] != self.domain.dimension:
             return None
+        if self.row_parts % 2 == 0:
+            return self._cells_above(points)
         distance, cell = cKDTree(self.domain.points).query(points)
         if "reports" in self.mechanism.attrs and (distance == 0).all():
             labels, own = self.report_domain.labels, self.domain.labels
@@ -205,12 +214,22 @@ class MechanismFile:
                 return None
         return np.asarray(cell, np.int64) if (distance == 0).all() else None
 
+    def _cells_above(self, corners: Points) -> IntegerMatrix | None:
+        """The secrets (m,) whose low corners are at points (m, k): reports in the middle of an even number of rows."""
+        domain = self.domain
+        assert domain.origin is not None and domain.cell is not None and domain.shape is not None
+        place = (corners - np.asarray(domain.origin)) / np.asarray(domain.cell)
+        index = np.rint(place).astype(np.int64)
+        if np.abs(place - index).max() > _AT_CORNER or ((index < 0) | (index >= domain.shape)).any():
+            return None
+        cells = domain.lookup[tuple(index.T)]
+        return np.asarray(cells, np.int64) if (cells >= 0).all() else None
+
     @cached_property
     def report_at(self) -> IntegerMatrix | None:
         """The report (n,) of the cell of reports that holds each secret, -1 for none; None unless rows are finer."""
-        parts = self.parameters.get("problem_parameters", {}).get("parts")
-        domain, cells = self.domain, self.report_cells
-        if not isinstance(parts, int) or not 1 < parts < domain.size or cells is None or domain.index is None:
+        domain, cells, parts = self.domain, self.report_cells, self.row_parts
+        if parts == 1 or cells is None or domain.index is None:
             return None
         # A cell of reports has `parts` secrets along each side, and its report in the middle.
         owner = {tuple(place): y for y, place in enumerate((domain.index[cells] // parts).tolist())}

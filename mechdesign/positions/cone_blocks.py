@@ -168,6 +168,7 @@ def solve_cone_blocks(
     tolerance: float,
     deadline: float = np.inf,
     on_progress: Callable[[int, float, float], None] | None = None,
+    start: float = CONSTANTS.start,
 ) -> ConePoint:
     """Solve to a relative gap, for cost (n, m) and sums (q, n) = M; Ctrl-C or the deadline returns the best point."""
     # b is the vector of row sums of M, so that the constant table 1 / m satisfies them.
@@ -177,7 +178,7 @@ def solve_cone_blocks(
     # Costs of mean 1, so that tolerances do not depend on their unit.
     unit = float(np.abs(cost).mean()) * n
     scaled = cost / unit * n
-    best, count = (np.full((n, m), 1.0 / m), *_start(algebra, scaled)), 0
+    best, count = (np.full((n, m), 1.0 / m), *_start(algebra, scaled, start)), 0
 
     def run() -> str:
         nonlocal best, count
@@ -230,12 +231,12 @@ def _with_signs(cones: SplineCones) -> SplineCones:
     )
 
 
-def _start(algebra: _Algebra, cost: Floats) -> tuple[list[Floats], Floats]:
+def _start(algebra: _Algebra, cost: Floats, start: float) -> tuple[list[Floats], Floats]:
     # z is mu / s, except for the cones of signs: they take up the rest of c - M' lambda - G' z, which is at least mu /
     # x. So the point satisfies the equations of the dual and lies near the central path: no first phase is needed.
     n, m = cost.shape
     first = np.zeros((3, algebra.count, 1))
-    mu = CONSTANTS.start * float(cost.mean()) / m
+    mu = start * float(cost.mean()) / m
     first[0, :-n] = mu / algebra.cone_rows(np.full((n, 1), 1.0 / m))[0, :-n]
     rest = cost - algebra.transpose(first)
     means = algebra.sums.tocoo()

@@ -76,7 +76,12 @@ def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...])
         away = (domain.points[:, None, :] - reports.points[None, :, :]).transpose(2, 0, 1)
         return lambda step: _mean_squares(away, cell, step)
     steps = _displacements(domain, reports) if type(loss) is Distance and len(set(cell)) == 1 else None
-    return None if steps is None else lambda step: np.asarray(cell[0] * _distance(steps, step))
+    if steps is None:
+        return None
+    # Only the halves that occur: reports at centres, or at corners, of cells have every second one.
+    different = [np.unique(axis, return_inverse=True) for axis in steps]
+    halves = [(values, place.reshape(steps[0].shape)) for values, place in different]
+    return lambda step: np.asarray(cell[0] * _distance(halves, step))
 
 
 def _mean_squares(away: Points, cell: tuple[float, ...], step: Step) -> Matrix:
@@ -98,13 +103,14 @@ def _displacements(domain: Domain, reports: Domain) -> Integers | None:
     return (index.astype(np.int64)[None] - 2 * domain.index[:, None]).transpose(2, 0, 1)
 
 
-def _distance(away: Integers, step: Step) -> Matrix:
+def _distance(halves: list[tuple[Integers, Integers]], step: Step) -> Matrix:
+    """L_i in sides of a cell; halves: the different displacements of each axis, and where they are."""
     # On a line: the mean distance within the cell of y is h / 4, elsewhere that between centres.
-    if len(away) == 1:
-        return np.where(away[0] == 0, 0.25, np.abs(away[0]) / 2)
-    # Only the halves that occur: reports at centres, or at corners, of cells have every second one.
-    (across, i), (along, j) = (np.unique(axis, return_inverse=True) for axis in away)
-    return _cell_distances(across / 2, along / 2, step)[i.reshape(away[0].shape), j.reshape(away[1].shape)]
+    if len(halves) == 1:
+        ((away, i),) = halves
+        return np.asarray(np.where(away == 0, 0.25, np.abs(away) / 2)[i])
+    (across, i), (along, j) = halves
+    return np.asarray(_cell_distances(across / 2, along / 2, step)[i, j])
 
 
 def _cell_distances(across: Floats, along: Floats, step: Step) -> Floats:

@@ -156,7 +156,7 @@ class Explore extends View {
     const marks = onSecrets && !worst ? [{ place: secret, kind: "person", at: model.positionClaim ? model.coordinates(secret, point) : null }] : [];
     const report = worst ? worst.report : this.report;
     const reported = report !== null && model.located ? model.cellOf[report] : report;
-    if (report !== null && (model.located || reports)) marks.push({ place: reported, kind: "report" });
+    if (report !== null && (model.located || reports)) marks.push({ place: reported, kind: "report", at: onSecrets && model.located && !bars ? model.reportPoint(report) : null });
     this.factor = Math.exp(Math.exp(Number(byId("factor").value)));
     const nats = model.nats(secret);
     const inside = Array.from(nats, (d) => d <= Math.log(this.factor) * (1 + 1e-9));

@@ -20,6 +20,7 @@ class Model {
     // Nodes and classes without an order have numbers for coordinates, which are not lengths.
     this.hasDistances = this.domain.kind !== "nodes" || this.domain.ordered === true || this.secrets.length > 1;
     this.reportLabels = attribute(page, "reports") ? jsonAttribute(page, "reports").labels : this.domain.labels;
+    this.parts = this.#rowParts(); // places along each side of a cell of reports
     this.cellOf = this.#reportPlaces(); // of every report the place that it is; null if reports are not places
     this.located = this.cellOf !== null;
     this.reportAt = this.#reportsOfCells();
@@ -51,13 +52,26 @@ class Model {
     return new Rows({ cells, reports: this.width }, { low, high, around });
   }
 
+  #rowParts() {
+    const { parts } = jsonAttribute(this.page, "parameters").problem_parameters ?? {};
+    return this.domain.kind === "grid" && Number.isInteger(parts) && parts > 1 ? parts : 1;
+  }
+
   #reportPlaces() {
     if (this.facts.same_places) return Int32Array.from({ length: this.count }, (_, u) => u);
     if (this.reports.length !== this.secrets.length || this.facts.report_unit !== this.facts.unit) return null;
+    const corners = this.parts % 2 === 0; // reports in the middle of an even number of rows: the place above it
+    const low = (u) => this.secrets.map((axis, k) => this.#steps(axis[u], k, 0.5)).join();
     const name = (axes, labels, k) => [...axes.map((axis) => axis[k]), labels?.[k]].join();
-    const at = new Map(Array.from({ length: this.count }, (_, u) => [name(this.secrets, this.domain.labels, u), u]));
-    const cells = Array.from({ length: this.width }, (_, y) => at.get(name(this.reports, this.reportLabels, y)));
+    const at = new Map(Array.from({ length: this.count }, (_, u) => [corners ? low(u) : name(this.secrets, this.domain.labels, u), u]));
+    const cells = Array.from({ length: this.width }, (_, y) =>
+      at.get(corners ? this.reports.map((axis, k) => this.#steps(axis[y], k, 0)).join() : name(this.reports, this.reportLabels, y)));
     return cells.includes(undefined) ? null : Int32Array.from(cells);
+  }
+
+  /** Steps of a coordinate from the low border of the grid, less a shift, as a whole number. */
+  #steps(value, k, shift) {
+    return Math.round((value - this.domain.origin[k]) / this.domain.cell[k] - shift);
   }
 
   /** A row (m,) as values of places, NaN if a place is not a report; unchanged if reports are not places. */
@@ -70,10 +84,8 @@ class Model {
 
   /** For rows finer than reports, of every place the report of the cell that holds it; null for others. */
   #reportsOfCells() {
-    const { parts } = jsonAttribute(this.page, "parameters").problem_parameters ?? {};
-    const { kind, origin, cell } = this.domain;
-    if (!this.cellOf || kind !== "grid" || !(Number.isInteger(parts) && parts > 1)) return null;
-    const name = (u) => this.secrets.map((axis, k) => Math.floor((axis[u] - origin[k]) / cell[k] / parts)).join();
+    if (!this.cellOf || this.parts === 1) return null;
+    const name = (u) => this.secrets.map((axis, k) => Math.floor(this.#steps(axis[u], k, 0.5) / this.parts)).join();
     const at = new Map(Array.from(this.cellOf, (u, y) => [name(u), y]));
     return Array.from({ length: this.count }, (_, u) => at.get(name(u)));
   }
@@ -186,11 +198,26 @@ class Model {
     return this.secrets.map((axis, k) => axis[u] + (this.positionClaim ? (point[k] / 2 ** 16) * this.positionClaim.side : 0));
   }
 
+  /** Where report y, which is a place or a corner of four, lies. */
+  reportPoint(y) {
+    return this.reports.map((axis) => axis[y]);
+  }
+
+  /** Longitude and latitude of report y: at a corner the mean of the two places across it. */
+  reportDegrees(y) {
+    const u = this.cellOf[y];
+    const across = this.secrets.map((axis, k) => 2 * this.reports[k][y] - axis[u]);
+    const far = (v) => Math.hypot(...this.secrets.map((axis, k) => axis[v] - across[k]));
+    let v = u;
+    if (this.parts % 2 === 0) for (let w = 0; w < this.count; w++) if (far(w) < far(v)) v = w;
+    return [0, 1].map((k) => (this.degrees[2 * u + k] + this.degrees[2 * v + k]) / 2);
+  }
+
   /** How far secret u, or a point of its cell, and report y are apart; null if reports are not places. */
   apart(u, y, point = undefined) {
     if (!this.located) return null;
     const from = this.coordinates(u, point);
-    return Math.hypot(...this.secrets.map((axis, k) => from[k] - axis[this.cellOf[y]]));
+    return Math.hypot(...this.reports.map((axis, k) => from[k] - axis[y]));
   }
 
   /** The radius around a secret that holds a report with this probability; null if reports are not places. */

@@ -22,6 +22,12 @@ function where(model, k, axes = model.secrets, unit = model.facts.unit) {
   return numbers.length === 1 ? `${numbers[0]} ${unit}` : `(${numbers.join(", ")})${unit ? ` ${unit}` : ""}`;
 }
 
+function reportWords(model, y) {
+  if (!model.located) return where(model, y, model.reports, model.facts.report_unit);
+  if (model.degrees) return degreeWords(...model.reportDegrees(y), (angle) => `${angle.toFixed(4)}°`);
+  return model.parts % 2 === 0 ? where(model, y, model.reports) : where(model, model.cellOf[y]);
+}
+
 /** Fill the legend of a map: the ends of its scale, printed by `format`, and the name of its values. */
 function fillLegend(legend, scale, words, bars, format) {
   legend.hidden = false;
@@ -50,7 +56,7 @@ function placeFacts(model, u, row, point) {
   if (model.losses?.has(u)) facts["expected loss"] = withUnit(model.losses.get(u), model.facts.loss_unit);
   if (!row) return facts;
   if (model.located) {
-    const own = model.cellOf.indexOf(u);
+    const own = model.reportAt ? (model.reportAt[u] ?? -1) : model.cellOf.indexOf(u);
     facts[`true ${model.nouns.one} reported`] = own < 0 ? "never: no report lies here" : chance(row[own]);
     if (model.hasDistances) {
       facts["95 % of reports within"] = withUnit(model.radius(u, row, 0.95, point), model.facts.unit);
@@ -70,7 +76,7 @@ function offsetWords(model, point) {
 
 /** Facts about a report, and an attacker's belief after it. */
 function reportFacts(model, u, y, posterior, point) {
-  const facts = { reported: model.located ? where(model, model.cellOf[y]) : where(model, y, model.reports, model.facts.report_unit) };
+  const facts = { reported: reportWords(model, y) };
   const apart = model.apart(u, y, point);
   if (apart !== null && (model.hasDistances))
     facts["off by"] = withUnit(apart, model.facts.unit);
