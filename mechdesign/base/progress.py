@@ -1,4 +1,4 @@
-"""Progress on standard error, after two seconds: a live line on a terminal, elsewhere one line every ten seconds."""
+"""Progress of running work, logged after two seconds: live states for a terminal, and one line every ten seconds."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.base.formatting import percent
+from mechdesign.base.log import clear, is_observed, log_progress, show_note, terminal_output
 from mechdesign.base.streams import visible
 
 COLUMNS = 79
@@ -37,27 +38,37 @@ class _Watched:
 
 _under_way: list[_Watched] = []
 _lock = threading.RLock()
-_shown_width = 0  # characters of the live line
-_last_written = -math.inf  # when a line was written last, of time.monotonic()
+# When a line and when any state was logged last, of time.monotonic().
+_last_line = _last_written = -math.inf
 
 
 @contextmanager
 def progress(
     title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False
 ) -> Iterator[Callable[[Any], None]]:
-    """Show the progress of the block; yields the function that takes its states, texts or objects with `brief`."""
+    """Write the progress of the block on standard error; yields the function that takes states."""
+    with terminal_output(), logged_progress(title, target=target, limit=limit, patient=patient) as report:
+        yield report
+
+
+@contextmanager
+def logged_progress(
+    title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False
+) -> Iterator[Callable[[Any], None]]:
+    """Log the progress of the block; yields the function that takes its states, texts or objects with `brief`."""
     # target: relative gap; limit: seconds; patient: the first line off a terminal comes after ten seconds.
     watched = _Watched(title=title, target=target, limit=limit, patient=patient)
 
     def report(state: Any) -> None:
         watched.state = state
 
-    global _last_written
+    global _last_line, _last_written
     with _lock:
         _under_way.append(watched)
         # One thread watches for all nested work, and shows the innermost.
         first = len(_under_way) == 1
-        _last_written = -math.inf if first else _last_written
+        if first:
+            _last_line = _last_written = -math.inf
     ended = threading.Event()
     thread = threading.Thread(target=_watch, args=(ended,), daemon=True)
     if first:
@@ -82,11 +93,11 @@ def progress_if(
     target: float | None = None,
     limit: float = math.inf,
 ) -> Iterator[Callable[[Any], None] | None]:
-    """The function that takes states: `on_progress`, after a line of progress if `verbose`."""
-    if not verbose:
+    """The function that takes states: `on_progress`, after a line of progress if `verbose` or if logging takes it."""
+    if not (verbose or is_observed()):
         yield on_progress
         return
-    with progress(title, target=target, limit=limit) as report:
+    with (progress if verbose else logged_progress)(title, target=target, limit=limit) as report:
 
         def both(state: Any) -> None:
             report(state)
@@ -94,16 +105,6 @@ def progress_if(
                 on_progress(state)
 
         yield both
-
-
-def clear() -> None:
-    """Erase the live line, before other output."""
-    global _shown_width
-    with _lock:
-        if _shown_width and sys.stderr is not None:
-            sys.stderr.write("\r" + " " * _shown_width + "\r")
-            sys.stderr.flush()
-        _shown_width = 0
 
 
 def line(watched: _Watched, now: float) -> str:
@@ -128,22 +129,18 @@ def _watch(ended: threading.Event) -> None:
 
 
 def show(now: float) -> None:
-    """Write the line of the innermost work if it is due at `now`, of time.monotonic()."""
-    global _shown_width, _last_written
+    """Log the line of the innermost work if it is due at `now`, of time.monotonic()."""
+    global _last_line, _last_written
     with _lock:
-        if not _under_way or sys.stderr is None:
+        if not _under_way:
             return
-        live, watched = sys.stderr.isatty(), _under_way[-1]
+        live, watched = sys.stderr is not None and sys.stderr.isatty(), _under_way[-1]
         is_early = now - watched.started < (_FIRST if live or not watched.patient else _EVERY)
         if is_early or now - _last_written < (_LIVE if live else _EVERY):
             return
-        text, _last_written = line(watched, now), now
-        if live:
-            sys.stderr.write("\r" + text.ljust(_shown_width))
-            _shown_width = len(text)
-        else:
-            sys.stderr.write(text + "\n")
-        sys.stderr.flush()
+        _last_written, is_due = now, now - _last_line >= _EVERY
+        _last_line = now if is_due else _last_line
+        log_progress(line(watched, now), is_due=is_due)
 
 
 def has_compiled_kernels() -> bool:
@@ -157,6 +154,5 @@ def has_compiled_kernels() -> bool:
 
 def note_compiling() -> None:
     """Note on standard error that a first run takes longer, unless a compiled kernel is cached."""
-    if not has_compiled_kernels() and sys.stderr is not None:
-        clear()
-        print(COMPILING_NOTE, file=sys.stderr)
+    if not has_compiled_kernels():
+        show_note(COMPILING_NOTE)

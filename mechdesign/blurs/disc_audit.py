@@ -13,6 +13,7 @@ from scipy.special import ndtr
 
 from mechdesign.base.arrays import Floats, Matrix, Vector
 from mechdesign.base.formatting import length
+from mechdesign.base.log import log_note
 from mechdesign.base.validation import check_positive
 from mechdesign.blurs.rounding import named_rounding
 from mechdesign.errors import InputError
@@ -23,7 +24,7 @@ from mechdesign.posteriors.audit import DiscAudit
 from mechdesign.posteriors.disc_sums import DiscKind
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.tables import Note, silent
+from mechdesign.problem.tables import Note
 
 FINE, MARGIN = 125.0, 5_000.0  # m: side of a cell, and how far people are counted beyond the window
 LAPLACE = "planar-laplace"
@@ -45,7 +46,7 @@ def audit_rule_discs(
     epsilon: float | None = None,
     columns: Columns = None,
     crs: str | None = None,
-    on_note: Note = silent,
+    on_note: Note = log_note,
 ) -> dict[str, Any]:
     """Audit a rule, or planar-laplace at epsilon (nats per m), over a window of cells or of degrees; radii in m."""
     if name == LAPLACE and epsilon is None:

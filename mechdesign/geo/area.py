@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.base.arrays import Mask, Points, Vector
+from mechdesign.base.log import log_note
 from mechdesign.base.memory import require_places
 from mechdesign.base.optional import import_optional
 from mechdesign.base.records import FrozenRecord
@@ -44,7 +45,7 @@ from mechdesign.problem.priors import uniform
 from mechdesign.problem.privacy_level import PrivacyLevel
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.raster import Raster
-from mechdesign.problem.tables import Note, silent
+from mechdesign.problem.tables import Note
 
 _DENSE = 64  # points along each edge, for the extent of an area in the plane
 PATHS = ("straight", "inside")
@@ -115,7 +116,7 @@ class Area(FrozenRecord):
         unit: str = "m",
         plane: Plane | None = None,
         forbidden: Area | None = None,
-        on_note: Note = silent,
+        on_note: Note = log_note,
     ) -> Domain:
         """The masked grid of square cells of side `cell`, in `unit`, with centres in the area and not in `forbidden`.
 
@@ -180,7 +181,7 @@ def area_of(
     polygons: list[list[Points]],
     *,
     source: str | Path = "area",
-    on_note: Note = silent,
+    on_note: Note = log_note,
 ) -> Area:
     """The union of polygons, each a list of rings (k, 2) in degrees: the outer one, then holes."""
     shapely = import_optional("shapely", "geo")

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mechdesign.base.log import log_note
 from mechdesign.base.memory import require_memory
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
@@ -24,7 +25,7 @@ from mechdesign.geo.georeferenced import PriorFigures
 from mechdesign.output.reports.solve import require_verified
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.tables import Note, silent
+from mechdesign.problem.tables import Note
 from mechdesign.solvers.choose import LARGEST_TABLE
 from mechdesign.solvers.result import Progress
 from mechdesign.solvers.solve import check_targets
@@ -58,7 +59,7 @@ def design(
     columns: Columns = None,
     crs: str | None = None,
     name: str | None = None,
-    on_note: Note = silent,
+    on_note: Note = log_note,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> AreaDesign:
     """Design a certified mechanism for an area on Earth.

@@ -16,12 +16,13 @@ import numpy as np
 from mechdesign.base.arrays import Points
 from mechdesign.base.files import readable
 from mechdesign.base.json_fields import read_json
+from mechdesign.base.log import log_note
 from mechdesign.base.optional import import_optional
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import FileFormatError
 from mechdesign.geo.area import Area, area_of
 from mechdesign.geo.layers import is_layer, read_layer
-from mechdesign.problem.tables import Note, silent
+from mechdesign.problem.tables import Note
 
 _NESTING = {"Point": 0, "MultiPoint": 1, "LineString": 1, "MultiLineString": 2, "Polygon": 2, "MultiPolygon": 3}
 _ESRI = {"spatialReference", "geometryType", "attributes", "rings", "curveRings", "paths"}
@@ -46,7 +47,7 @@ class Feature:
 # systems. The system is that of a `crs` member (GeoJSON of 2008), or `crs` for a file whose numbers are not degrees.
 # TopoJSON, Esri JSON, duplicate names in an object and numbers that are not finite are refused.
 @validate_call
-def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silent) -> Area:
+def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = log_note) -> Area:
     """Read the union of all polygons of a file. Heights, points and lines are ignored.
 
     Parameters
@@ -79,7 +80,7 @@ def read_area(path: str | Path, *, crs: str | None = None, on_note: Note = silen
 
 def read_lines(path: str | Path) -> list[Points]:
     """Read the lines of a GeoJSON file and the borders of its polygons, each (k, 2) in degrees."""
-    features = _read_features(path, "over", None, silent)
+    features = _read_features(path, "over", None, lambda _: None)
     lines = [line for feature in features for line in _lines(feature.geometry)]
     if not lines:
         raise FileFormatError("holds no lines in degrees, longitude before latitude", field="over", value=path)

@@ -15,6 +15,7 @@ import numpy as np
 from mechdesign.base.arrays import Indices, Matrix, Points, Vector
 from mechdesign.base.formatting import percent
 from mechdesign.base.json_fields import LARGEST
+from mechdesign.base.log import log_note
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES, canonical_unit
@@ -60,7 +61,7 @@ def raster_on(
     labels: bool = False,
     prior_is: str | None = None,
     nodata_is: float | None = None,
-    on_note: Callable[[str], None] | None = None,
+    on_note: Callable[[str], None] = log_note,
 ) -> Raster:
     r"""Read a raster as a function on the plane of a domain, in the domain's unit.
 
@@ -102,13 +103,13 @@ def raster_on(
     if prior_is not in (None, *PRIORS):
         raise InputError("unknown kind of prior", field="prior_is", value=prior_is, remedy="use counts or density")
     with open_pixels(path, variable) as pixels:
-        if pixels.crs and crs is not None and on_note is not None:
+        if pixels.crs and crs is not None:
             why = "declares its own coordinate system"
             on_note(f"{pixels.name}: {why}; the coordinate system {crs} is not applied to it.")
         frame = _frame(pixels, crs, plane)
         grid = _grid_near(pixels, frame, domain)
     if nodata_is is not None:
-        if on_note is not None and not np.isnan(grid.values).any():
+        if not np.isnan(grid.values).any():
             on_note(
                 f"{pixels.name}: nodata_is={nodata_is:g} changes nothing, as every pixel around the area has a value."
             )
@@ -375,7 +376,7 @@ def _nearest_known(values: Matrix) -> Matrix:
     return np.asarray(values[tuple(nearest)])
 
 
-def _are_counts(pixels: Pixels, finer: bool, prior_is: str | None, on_note: Callable[[str], None] | None) -> bool:
+def _are_counts(pixels: Pixels, finer: bool, prior_is: str | None, on_note: Callable[[str], None]) -> bool:
     """True for numbers in a pixel, False for values per unit of area; a note reports the assumption."""
     if prior_is is not None:
         return prior_is == "counts"
@@ -386,17 +387,16 @@ def _are_counts(pixels: Pixels, finer: bool, prior_is: str | None, on_note: Call
         counts = True
     else:
         counts = finer and not _DENSITIES.search(pixels.title)
-    if on_note is not None:
-        taken, other = ("counts per pixel", "density") if counts else ("densities", "counts")
-        reason = f", as their unit {pixels.value_unit} says" if declared else ""
-        on_note(f"{pixels.name}: its values are read as {taken}{reason}; prior_is='{other}' reads them otherwise.")
+    taken, other = ("counts per pixel", "density") if counts else ("densities", "counts")
+    reason = f", as their unit {pixels.value_unit} says" if declared else ""
+    on_note(f"{pixels.name}: its values are read as {taken}{reason}; prior_is='{other}' reads them otherwise.")
     return counts
 
 
-def _note_partial(known: Vector, name: str, on_note: Callable[[str], None] | None) -> None:
+def _note_partial(known: Vector, name: str, on_note: Callable[[str], None]) -> None:
     """Report cells that are partly without values; known (n,) is the share of the area of each cell with one."""
     partly = known < 1 - _PARTLY
-    if partly.any() and on_note is not None:
+    if partly.any():
         share = percent(float((1 - known[partly]).mean()), digits=2)
         on_note(
             f"{name} has no value in parts of {partly.sum()} of {len(known)} cells, on average in {share} of a cell. "

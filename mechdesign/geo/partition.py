@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import Indices, MaskMatrix, Matrix, Vector
+from mechdesign.base.log import log_note
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.spreadsheets import text_of
 from mechdesign.base.validation import validate_call
@@ -39,7 +40,7 @@ from mechdesign.problem.columns import Columns, named_column, number_column, ref
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.queries import Query
 from mechdesign.problem.rasters import read_raster
-from mechdesign.problem.tables import Note, silent
+from mechdesign.problem.tables import Note
 from mechdesign.problem.text import is_csv, read_frame
 
 MOST = 1_000  # areas; shares of more are a distribution
@@ -131,7 +132,7 @@ def read_areas(
     name_field: str | None = None,
     crs: str | None = None,
     columns: Columns = None,
-    on_note: Note = silent,
+    on_note: Note = log_note,
 ) -> Partition:
     """Read the areas of a file, or make those of words such as 3x3 or classes, over the places of a domain.
 

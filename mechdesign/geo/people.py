@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign.base.arrays import Mask, Points, Vector
+from mechdesign.base.log import log_note
 from mechdesign.base.memory import require_bytes
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.units import METRES
@@ -32,7 +33,7 @@ from mechdesign.problem.columns import (
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.plane import WIDEST, Plane
 from mechdesign.problem.raster import Raster
-from mechdesign.problem.tables import Note, silent
+from mechdesign.problem.tables import Note
 from mechdesign.problem.text import read_frame
 
 REACH = 8000.0  # m: maximum distance of people from their point
@@ -73,7 +74,7 @@ def read_people(
     water: Area | None = None,
     columns: Columns = None,
     crs: str | None = None,
-    on_note: Note = silent,
+    on_note: Note = log_note,
 ) -> People:
     r"""Read the people of a CSV file of weighted points, and spread them over the lattice of a grid with a plane.
 
@@ -148,7 +149,7 @@ class PeoplePoints:
 
 @validate_call
 def people_of_places(
-    path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
+    path: str | Path, domain: Domain, *, columns: Columns = None, crs: str | None = None, on_note: Note = log_note
 ) -> Vector:
     """The people (n,) of a CSV file at the places of a grid with a plane, spread as by `read_people`."""
     return read_people(path, domain, columns=columns, crs=crs, on_note=on_note).by_place(domain)

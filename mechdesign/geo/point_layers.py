@@ -18,6 +18,7 @@ from xml.sax.saxutils import escape, quoteattr
 import numpy as np
 
 from mechdesign.base.files import readable
+from mechdesign.base.log import log_note
 from mechdesign.base.optional import import_optional
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.output.point_files.parquet_points import point_wkb
@@ -31,7 +32,7 @@ _GPX_TEXTS = ("time", "name", "cmt", "desc", "src", "sym", "type")  # children o
 _CRS84 = ("OGC:CRS84", "CRS84", "EPSG:4326", "EPSG::4326", "OGC:1.3:CRS84", "OGC::CRS84")
 
 
-def read_geojson(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = print) -> Iterator[Part]:
+def read_geojson(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = log_note) -> Iterator[Part]:
     """Yield the features of a FeatureCollection of points in parts. Memory: the text of the file, and one part."""
     import pandas as pd
 
@@ -139,7 +140,7 @@ def _values(column: Any) -> list[Any]:
     return [None if is_missing else value for value, is_missing in zip(column.tolist(), missing, strict=True)]
 
 
-def read_gpx(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = print) -> Iterator[Part]:
+def read_gpx(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = log_note) -> Iterator[Part]:
     """Yield waypoints and points of tracks and routes in the order of the file, in parts."""
     with readable(path, _FIELD):
         # Entities of a document type could expand to gigabytes. Without the zero bytes UTF-16 reads the same.
@@ -196,7 +197,7 @@ def _write_waypoint(stream: TextIO, row: dict[str, Any], position: list[float] |
     stream.write(f"<extensions>{fields}</extensions></wpt>\n")
 
 
-def read_layer(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = print) -> Iterator[Part]:
+def read_layer(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = log_note) -> Iterator[Part]:
     """Yield the features of the only layer of a file in parts, points in the system that it declares or `crs` names."""
     import pandas as pd
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mechdesign.base.progress import clear
+from mechdesign.base.log import clear, show_note
 from mechdesign.base.progress import note_compiling as note_compiling
 from mechdesign.base.progress import progress as progress
 from mechdesign.base.streams import visible
@@ -146,9 +146,7 @@ def _wrap(text: str, room: int) -> list[str]:
 
 def note(text: str) -> None:
     """Print a line on stderr."""
-    clear()
-    if sys.stderr is not None:
-        print(visible(text), file=sys.stderr)
+    show_note(text)
 
 
 def where_possible(noun: str, compute: Callable[[], Figure], otherwise: Figure) -> Figure:

@@ -20,6 +20,7 @@ import numpy as np
 from mechdesign.base.arrays import AnyArray, Indices, Matrix
 from mechdesign.base.files import readable
 from mechdesign.base.labels import join_labels, place_order, refuse_totals, refuse_two_orders, values_in_place_order
+from mechdesign.base.log import log_note
 from mechdesign.base.memory import require_memory
 from mechdesign.base.optional import import_optional
 from mechdesign.base.validation import validate_call
@@ -79,15 +80,11 @@ def read_table(
             # A memory map allocates nothing, whatever size the header announces.
             return _matrix_of(np.load(source, mmap_mode="r", allow_pickle=False))
         if suffix == ".parquet":
-            return _parquet(source, columns, on_note or silent, (secrets, reports))
+            return _parquet(source, columns, on_note or log_note, (secrets, reports))
         if suffix in _TEXT:
-            return _text_table(source, columns, on_note or silent, (secrets, reports))
+            return _text_table(source, columns, on_note or log_note, (secrets, reports))
     message = "is not a table: use .csv, .npy or .parquet; for mechanism files mechdesign verify"
     raise FileFormatError(message, field="table", value=source.name)
-
-
-def silent(sentence: str) -> None:
-    """Do nothing with a note."""
 
 
 def _text_table(source: Path, columns: Columns, note: Note, classes: Classes) -> Matrix:

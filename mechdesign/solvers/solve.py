@@ -87,7 +87,8 @@ def solve(
         `StatisticalDesign`, and for `Positions` the bound between centres of cells. The factored form of weights
         computes it by default from 1,601 to 50,000 secrets.
     options, verbose : md.factored.FactoredOptions, bool
-        Options of the factored form of weights; True to print a line of progress on standard error.
+        Options of the factored form of weights; True to print a line of progress on standard error. In any case
+        progress is logged by the logger `mechdesign`, at level INFO.
 
     Returns
     -------

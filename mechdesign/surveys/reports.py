@@ -28,6 +28,7 @@ import numpy as np
 
 from mechdesign.base.arrays import AnyArray, Indices, Points, Vector
 from mechdesign.base.labels import join_labels
+from mechdesign.base.log import log_note
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.problem.columns import (
     INDEX,
@@ -84,7 +85,7 @@ def read_reports(
     places: Mapping[str, Domain],
     *,
     columns: Columns = None,
-    on_note: Callable[[str], None] | None = None,
+    on_note: Callable[[str], None] = log_note,
 ) -> dict[str, Indices]:
     r"""Count each report, by the checksum of the mechanism that made it.
 
@@ -118,8 +119,7 @@ def read_reports(
     array([5, 0, 1])
     """
     counted = count_reports(path, places, columns=columns)
-    if on_note is not None:
-        on_note(counted.words(Path(path).name))
+    on_note(counted.words(Path(path).name))
     return counted.counts
 
 

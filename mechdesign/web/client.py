@@ -18,6 +18,7 @@ from typing import Any
 import xarray as xr
 
 from mechdesign.base.atomic_write import check_target, write_error
+from mechdesign.base.log import log_note
 from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import certify
@@ -195,7 +196,7 @@ def write_client(
     name = type(source).__name__
     if name not in CLIENTS:
         raise InputError("has no client", field="source", value=name)
-    note = on_note or (lambda text: None)
+    note = on_note or log_note
     if bits is not None:
         if not isinstance(source, xr.Dataset):
             raise InputError("applies to tables alone", field="bits", value=bits, remedy="export without it")

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from mechdesign.base.files import readable
+from mechdesign.base.log import log_note
 from mechdesign.errors import FileFormatError
 from mechdesign.output.point_files.parts import COMPRESSED, ROWS, Part, PointFormat, ReportedPart
 from mechdesign.problem.text import dialect_of
@@ -15,7 +16,7 @@ _FIELD = "points"
 _BEYOND = "\0beyond the header"
 
 
-def read_csv(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = print) -> Iterator[Part]:
+def read_csv(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = log_note) -> Iterator[Part]:
     """Yield the lines below the header in parts. `problem/text.py` names the separators and marks that are read."""
     import pandas as pd
 

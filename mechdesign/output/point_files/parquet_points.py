@@ -15,6 +15,7 @@ import numpy as np
 
 from mechdesign.base.arrays import Points
 from mechdesign.base.files import readable
+from mechdesign.base.log import log_note
 from mechdesign.base.optional import import_optional
 from mechdesign.errors import FileFormatError
 from mechdesign.output.point_files.parts import ROWS, Part, PointFormat, ReportedPart
@@ -39,7 +40,7 @@ def geo_metadata(kinds: list[str], crs: Any = None) -> dict[bytes, bytes]:
     return {b"geo": json.dumps(document).encode()}
 
 
-def read_parquet(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = print) -> Iterator[Part]:
+def read_parquet(path: Path, *, crs: str | None = None, on_note: Callable[[str], None] = log_note) -> Iterator[Part]:
     """Yield the rows of a file in parts."""
     import pandas as pd
 

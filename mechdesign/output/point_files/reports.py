@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.base.atomic_write import check_target, write_atomically
+from mechdesign.base.log import log_note
 from mechdesign.base.threads import source
 from mechdesign.errors import InputError
 from mechdesign.mechanism.collection import Collection, Drawn, Located
@@ -150,7 +151,7 @@ def sample_file(
     *,
     options: PointOptions | None = None,
     overwrite: bool = False,
-    on_note: Callable[[str], None] = lambda text: None,
+    on_note: Callable[[str], None] = log_note,
     on_progress: Callable[[Any], None] = lambda state: None,
 ) -> dict[str, Any]:
     """Write a file with a report for every point of a file, and return the figures of the run."""
