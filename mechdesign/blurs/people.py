@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.base.arrays import Points, Vector
+from mechdesign.base.log import log_note
 from mechdesign.base.validation import validate_call
 from mechdesign.blurs.audit import BlurAudit
 from mechdesign.blurs.disc_audit import FINE, cell_sums, disc_kernel
@@ -26,7 +27,7 @@ from mechdesign.geo.people import read_people
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.plane import Plane
-from mechdesign.problem.tables import Note, silent
+from mechdesign.problem.tables import Note
 
 WINDOW = 10_000.0  # m: half the side of the square of true positions
 _REPORTS, _CENTRES, _MOVES = 200, 40, 2  # reports, and discs that are tried for each: shares vary by some 0.02
@@ -35,7 +36,7 @@ _RASTERS = (".tif", ".tiff", ".nc", ".asc")
 
 @validate_call
 def blur_disc_shares(
-    audit: BlurAudit, path: str | Path, *, columns: Columns = None, crs: str | None = None, on_note: Note = silent
+    audit: BlurAudit, path: str | Path, *, columns: Columns = None, crs: str | None = None, on_note: Note = log_note
 ) -> dict[str, Any]:
     r"""Shares of the posterior in one disc for an adversary who knows where people live, within 10 km of the place.
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.base.log import log_note
 from mechdesign.base.optional import import_optional
 from mechdesign.geo.geojson import polygon_features
 from mechdesign.geo.partition import Partition, are_polygons, names_of_features
 from mechdesign.geo.shapes import cell_shapes, cut_at_180
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.tables import silent
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,10 +52,10 @@ def shapes_of_areas(
         unions = {name: shapely.union_all(cells[areas.label == k]) for k, name in enumerate(areas.names)}
         return AreaShapes(shapes=unions, properties={})
     path = Path(source)
-    features = polygon_features(path, crs=crs, on_note=silent)
+    features = polygon_features(path, crs=crs, on_note=log_note)
     parts: dict[str, list[Any]] = {}
     properties: dict[str, Mapping[str, Any]] = {}
-    for name, feature in zip(names_of_features(path, features, name_field, silent), features, strict=True):
+    for name, feature in zip(names_of_features(path, features, name_field, log_note), features, strict=True):
         parts.setdefault(name, []).append(feature.geometry)
         known = feature.properties if isinstance(feature.properties, Mapping) else {}
         # Several polygons are one area: it has the properties in which they agree.
