@@ -54,7 +54,7 @@ OBLIGATIONS = {
     ),
     "table-inequalities": Obligation(
         "Table: rows sum to 2^62, and every inequality of every edge holds, in 128-bit integers.",
-        ("mechanism/certificate.py",),
+        ("mechanism/certificate.py", "mechanism/certificate_kernels.py"),
     ),
     "factor-inequalities": Obligation(
         "Factors: one inequality of integers for each edge implies the claim.", ("factored/certificate.py",)
@@ -109,7 +109,7 @@ OBLIGATIONS = {
     ),
     "exact-draws": Obligation(
         "A report has exactly the probability of its integers.",
-        ("mechanism/rows.py", "mechanism/draw.py", "factored/dataset.py"),
+        ("mechanism/rows.py", "mechanism/draw.py", "mechanism/small_draw.py", "factored/dataset.py"),
     ),
     "factored-bound": Obligation(
         "The lower bound of a factored mechanism follows from its multipliers, in balls of the stored radii.",

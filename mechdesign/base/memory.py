@@ -6,8 +6,6 @@ import contextlib
 import math
 from collections.abc import Iterator
 
-import psutil
-
 from mechdesign.errors import SizeError
 
 BYTES_PER_ENTRY = 8
@@ -18,6 +16,8 @@ LARGEST_DOMAIN = 1 << 20  # places: coordinates, lattice, prior and levels of so
 
 def max_items_in_memory(size: int) -> int:
     """The number of items of `size` bytes that fit in 80 % of the available memory."""
+    import psutil
+
     return int(SAFETY * psutil.virtual_memory().available) // size
 
 

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeAlias
 
 import numpy as np
@@ -45,6 +44,8 @@ def in_blocks(
             run_in_time(start, stop)
             on_done(stop)
         return
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(WORKERS) as pool:
         try:
             futures = [pool.submit(run_in_time, start, stop) for start, stop in ranges]

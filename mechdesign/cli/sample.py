@@ -90,7 +90,7 @@ def sample(
         if value not in (None, "refuse"):
             raise InputError("is for a file of points", field=name, value=value, remedy="give FILE POINTS -o REPORTS")
     location = parse_place(at, [*([] if points is None else [points]), *context.args])
-    mechanism = load_any(file)
+    mechanism = load_any(file, cold=True)
     table = file_kind(mechanism) is None
     with contextlib.nullcontext() if table else progress(f"verify {file.name}") as on_progress:
         document = sample_document(

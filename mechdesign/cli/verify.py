@@ -53,7 +53,7 @@ def verify(
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.verdict import checker_words, verification_words
     from mechdesign.verification.kinds import file_kind
-    from mechdesign.verification.verify import verify as verify_file
+    from mechdesign.verification.verify import verify_cold
 
     if extra is not None:
         extra.check(file, is_table=file_kind(file) is None)
@@ -61,7 +61,7 @@ def verify(
         _check_checker(checker, is_table=file_kind(file) is None)
     printing.note_compiling()
     with printing.progress(f"verify {file.name}") as on_progress:
-        result = verify_file(file, bound=bound, on_progress=on_progress)
+        result = verify_cold(file, bound=bound, on_progress=on_progress)
     document = result.as_dict()
     stored = result.file if result.certified else None
     more: list[str] = []

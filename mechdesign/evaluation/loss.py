@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import Matrix
@@ -17,6 +18,9 @@ from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES, Distance, Loss, SquaredDistance, TableLoss
 from mechdesign.problem.position_loss import CENTRE_WEIGHTS, claim_cost, position_cost
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def drawn_rows(mechanism: xr.Dataset, secrets: ArrayLike | None = None) -> Matrix:

@@ -18,16 +18,13 @@ from fractions import Fraction
 from functools import partial
 from typing import Any, Literal, Protocol
 
-import numba
 import numpy as np
-from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.base.arrays import Indices, IntegerMatrix, Masses
 from mechdesign.base.labels import join_labels
 from mechdesign.base.registry import Role
 from mechdesign.base.units import plural_unit
-from mechdesign.base.validation import read_only
-from mechdesign.mechanism.certificate import exp_lower
+from mechdesign.mechanism.certificate import exp_lower, largest_ratio
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.problem.domain import Domain
@@ -182,23 +179,10 @@ def displacements_within(domain: Domain, radius: Fraction, stretch: Fraction) ->
 def _largest_factor(mass: Masses, pairs: Iterator[tuple[Indices, Indices]]) -> float:
     """(3) over pairs of rows."""
     table = np.ascontiguousarray(mass)
-    ratios = (float(_largest_ratio(table, read_only(tail), read_only(head))) for tail, head in pairs if len(tail))
+    ratios = (largest_ratio(table, tail, head) for tail, head in pairs if len(tail))
     largest = max(ratios, default=1.0)
     # A ratio of exactly 1 comes from equal rows alone, and needs no rounding.
     return 1.0 if largest == 1 else largest * _ROUND_UP
-
-
-@numba.njit(cache=True, nogil=True)
-def _largest_ratio(mass, tail, head):  # type: ignore[no-untyped-def]
-    # One division serves both directions: the smallest ratio is the largest of the opposite ones, inverted.
-    high, low = 1.0, 1.0
-    for e in range(tail.size):
-        u, v = tail[e], head[e]
-        for y in range(mass.shape[1]):
-            ratio = np.float64(mass[u, y]) / np.float64(mass[v, y])
-            high = max(high, ratio)
-            low = min(low, ratio)
-    return max(high, 1 / low)
 
 
 def _claimed_distance(stored: MechanismFile, steps: IntegerMatrix) -> Fraction | None:
@@ -217,6 +201,8 @@ def _claimed_distance(stored: MechanismFile, steps: IntegerMatrix) -> Fraction |
         return path_length_bound(stored.edges, domain, steps)
     if domain.size > MAX_PATH_CELLS:
         return None
+    from scipy.sparse.csgraph import dijkstra
+
     graph, farthest = stored.edges.matrix(domain.size), 0.0
     pairs = []
     if len(steps) * domain.size <= _MAX_LISTED_PAIRS:

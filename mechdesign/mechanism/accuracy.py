@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import itertools
 from decimal import ROUND_CEILING, Context
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import Vector
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.schema import stored_points
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 SHARE = 0.95
 # With a claim about positions a part draws rows by the weights of the quadratic B-spline (positions/spline.py),

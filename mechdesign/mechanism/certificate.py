@@ -6,7 +6,8 @@ for every edge e = (u, v). If, both ways and for all y,
     A[u, y] 2^s <= R A[v, y]                                                                                    (1)
 
 then P = A / 2^62 satisfies P[u, y] <= e^{d(u, v)} P[v, y] for all u, v, where d is the shortest-path distance: multiply
-along a shortest path. Single precision proves most entries (`_count`); the others are compared in integers.
+along a shortest path. Single precision proves most entries; the others are compared in integers, by the kernels of
+certificate_kernels.py beyond `_FEW_TRIPLES`.
 
 For a table of doubles the inequality is (3), at `_holds`. If no triple breaches it the claim is proved for all pairs.
 """
@@ -16,16 +17,17 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from typing import Any
 
-import numba
 import numpy as np
 
 from mechdesign.base.arrays import Indices, Masses, Matrix, Unsigned, Vector
 from mechdesign.base.threads import WORKERS, in_blocks
+from mechdesign.base.validation import read_only
 from mechdesign.problem.lattice import Edges
 
 ROW_BITS = 62
@@ -34,7 +36,8 @@ _WORKING_BITS = 160  # of the Taylor sum: 98 more than the result has
 SINGLE_MARGIN = 1 - 2.0**-20  # of a ratio: four roundings in single precision take less, 2^-22
 _EDGES = 1 << 14  # edges per task of a thread
 _FEW_EDGES = 1 << 10  # the same for a table of doubles, whose edges take some 50 times longer
-_REPORTS = 256  # reports per block of the single-precision test (2): two rows of 1 kB stay in the cache
+_FEW_TRIPLES = 3_000_000  # (edge, report) pairs that NumPy compares before Numba is imported, 0.6 s
+_FEW_AT_ONCE = 1 << 18  # of them: arrays of 2 MB
 _SAMPLED = 8  # blocks of edges per thread on which the time is estimated
 
 # Nats from which on R 2^-s stays the same. A cap can only make the check stricter. e^80 > 2^115 exceeds every ratio of
@@ -83,9 +86,8 @@ def _ratios_of(lengths: bytes, longest: float) -> tuple[Unsigned, Indices]:
     return factor, shift
 
 
-@numba.njit(inline="always")
-def product(a, b):  # type: ignore[no-untyped-def]
-    """The 128-bit product of two 64-bit numbers, as high and low words."""
+def product(a: Any, b: Any) -> tuple[Any, Any]:
+    """The 128-bit product of two 64-bit numbers or arrays, as high and low words."""
     # With halves of 32 bits no sum wraps: middle < 3 * 2^32, and the carry is part of a product below 2^128. Caches of
     # kernels in other files do not notice a change here.
     mask, half = np.uint64(0xFFFFFFFF), np.uint64(32)
@@ -95,75 +97,11 @@ def product(a, b):  # type: ignore[no-untyped-def]
     return high + (cross >> half) + (other >> half) + (middle >> half), (low & mask) | (middle << half)
 
 
-@numba.njit(cache=True, nogil=True)
-def _count(mass, single, tail, head, factor, shift):  # type: ignore[no-untyped-def]
-    """Count pairs with high 2^shift > factor low; entries <= 2^62, 2^61 <= factor < 2^62; single: mass, rounded."""
-    violations = 0
-    for e in range(tail.size):
-        # With x' = x (1 + r), |r| <= 2^-24, the inequality rounded to single precision
-        #     A[u, y]' <= ((1 - 2^-20) R 2^-s)' A[v, y]'                                                             (2)
-        # implies (1). On the other edges every report is compared in integers.
-        # R 2^-s is at least 2^62 here, which no ratio of two masses exceeds: (1) holds.
-        if shift[e] < 0:
-            continue
-        u, v, ratio, bits = tail[e], head[e], factor[e], np.uint64(shift[e])
-        limit, shift_right = np.float32(SINGLE_MARGIN * math.ldexp(np.float64(ratio), -shift[e])), np.uint64(63) - bits
-        for first in range(0, mass.shape[1], _REPORTS):
-            last = min(first + _REPORTS, mass.shape[1])
-            if not exceeds(single[u, first:last], single[v, first:last], limit):
-                continue  # (2) holds for the block, and so does (1)
-            row, other = mass[u, first:last], mass[v, first:last]
-            for y in range(row.size):
-                # (1) both ways: the larger mass 2^s against R times the smaller one.
-                high = max(row[y], other[y])
-                top, bottom = product(ratio, min(row[y], other[y]))
-                # high 2^bits in two words. Two shifts to the right, as a shift by 64 (bits = 0) is undefined.
-                over, under = (high >> np.uint64(1)) >> shift_right, high << bits
-                violations += (over > top) | ((over == top) & (under > bottom))
-    return violations
-
-
-@numba.njit(inline="always")
-def exceeds(row, other, ratio):  # type: ignore[no-untyped-def]
-    """True if an entry is more than `ratio` times that of the other row, either way."""
-    # No branch in the loop, so that the compiler vectorises it.
-    over = False
-    for y in range(row.size):
-        over |= (row[y] > ratio * other[y]) | (other[y] > ratio * row[y])
-    return over
-
-
-@numba.njit(cache=True, nogil=True)
-def _steepest(mass, single, tail, head, length):  # type: ignore[no-untyped-def]
-    """The largest log-ratio over length; blocks that cannot exceed the current maximum are skipped."""
-    best, edge, report, is_descent_at_best = -1.0, 0, 0, False
-    for e in range(tail.size):
-        u, v = tail[e], head[e]
-        largest, report_of_edge, is_descent = -1.0, 0, False
-        # A block whose ratios stay below e^{best length} cannot raise the maximum; e^80 is finite in float32.
-        limit = np.float32(SINGLE_MARGIN * math.exp(min(best * length[e], 80.0))) if best > 0 else np.float32(0)
-        for first in range(0, mass.shape[1], _REPORTS):
-            last = min(first + _REPORTS, mass.shape[1])
-            if not exceeds(single[u, first:last], single[v, first:last], limit):
-                continue
-            for y in range(first, last):
-                low, high = min(mass[u, y], mass[v, y]), max(mass[u, y], mass[v, y])
-                # The difference is exact before it is rounded: a quotient of doubles loses it where rows are close.
-                excess = np.float64(high - low) / np.float64(low)
-                if excess > largest:
-                    largest, report_of_edge, is_descent = excess, y, mass[v, y] > mass[u, y]
-        if largest < 0:
-            continue
-        rise = math.log1p(largest)
-        value = rise / length[e] if length[e] > 0 else (np.inf if rise > 0 else 0.0)
-        if value > best:
-            best, edge, report, is_descent_at_best = value, e, report_of_edge, is_descent
-    return best, edge, report, is_descent_at_best
-
-
 def violations(mass: Masses, edges: Edges, *, deadline: float = math.inf) -> int:
     """Number of (edge, direction, report) triples with mass[tail, y] > e^{length} mass[head, y], by exact integers."""
     # Zero proves the claim for entries 1 <= mass <= 2^62. O(e m), 0.3 ns a triple; OutOfTime at the deadline.
+    if are_few(mass, edges):
+        return sum(_count_few(mass, part) for part in _parts_of(edges, mass.shape[1]))
     counts: list[int] = []
     in_blocks(_counter(mass, edges, counts), len(edges.tail), _EDGES, deadline=deadline)
     return sum(counts)
@@ -171,6 +109,10 @@ def violations(mass: Masses, edges: Edges, *, deadline: float = math.inf) -> int
 
 def certifying_seconds(mass: Masses, edges: Edges) -> float:
     """Estimate the seconds of `violations` from a sample of blocks of edges, at the current load of the machine."""
+    if are_few(mass, edges):
+        started = time.monotonic()
+        violations(mass, edges)
+        return time.monotonic() - started
     starts = range(0, len(edges.tail), _EDGES)
     stride = max(1, len(starts) // (WORKERS * _SAMPLED))
     sample = np.concatenate([np.arange(start, min(start + _EDGES, len(edges.tail))) for start in starts[::stride]])
@@ -183,13 +125,60 @@ def certifying_seconds(mass: Masses, edges: Edges) -> float:
     return (time.monotonic() - started) * len(edges.tail) / len(sample)
 
 
+def are_few(mass: Masses, edges: Edges) -> bool:
+    """True if NumPy compares the triples in less time than Numba takes to load."""
+    return len(edges.tail) * mass.shape[1] <= _FEW_TRIPLES
+
+
+def _parts_of(edges: Edges, reports: int) -> Iterator[Edges]:
+    step = max(1, _FEW_AT_ONCE // max(reports, 1))
+    for start in range(0, len(edges.tail), step):
+        block = slice(start, start + step)
+        yield Edges(tail=edges.tail[block], head=edges.head[block], length=edges.length[block])
+
+
+def _count_few(mass: Masses, edges: Edges) -> int:
+    """The count of the kernel `count_violations`, by the same comparisons."""
+    factor, shift = edge_ratios(edges.length)
+    one, other = mass[edges.tail], mass[edges.head]
+    high, low = np.maximum(one, other), np.minimum(one, other)
+    limit = (SINGLE_MARGIN * np.ldexp(factor.astype(float), -shift)).astype(np.float32)
+    with np.errstate(over="ignore"):
+        # (2), the larger mass against the smaller one. R 2^-s is at least 2^62 where s < 0: (1) holds.
+        is_doubtful = high.astype(np.float32) > limit[:, None] * low.astype(np.float32)
+    edge, report = np.nonzero(is_doubtful & (shift >= 0)[:, None])
+    top, bottom = product(factor[edge], low[edge, report])
+    bits, large = shift[edge].astype(np.uint64), high[edge, report]
+    # Two shifts to the right, as in the kernel: a shift by 64 is undefined.
+    over, under = (large >> np.uint64(1)) >> (np.uint64(63) - bits), large << bits
+    return int(np.count_nonzero((over > top) | ((over == top) & (under > bottom))))
+
+
+def _steepest_few(mass: Masses, edges: Edges) -> tuple[float, int, int, bool]:
+    """The result of the kernel `steepest`: of equal values the first edge, and of its reports the first."""
+    one, other = mass[edges.tail], mass[edges.head]
+    low = np.minimum(one, other)
+    excess = (np.maximum(one, other) - low).astype(float) / low.astype(float)
+    report = np.argmax(excess, axis=1)
+    largest = excess[np.arange(len(report)), report]
+    # The logarithm of the library: that of NumPy differs from it in the last bit on some processors.
+    rise = np.array([math.log1p(x) for x in largest.tolist()])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(edges.length > 0, rise / edges.length, np.where(rise > 0, np.inf, 0.0))
+    e = int(np.argmax(value))
+    y = int(report[e])
+    return float(value[e]), e, y, bool(other[e, y] > one[e, y])
+
+
 def _counter(mass: Masses, edges: Edges, counts: list[int]) -> Callable[[int, int], None]:
+    from mechdesign.mechanism.certificate_kernels import count_violations
+
     table, (factor, shift) = np.ascontiguousarray(mass), edge_ratios(edges.length)
     single, tail, head = table.astype(np.float32), edges.tail, edges.head
 
     def count(start: int, stop: int) -> None:
         block = slice(start, stop)
-        counts.append(int(_count(table, single, tail[block], head[block], factor[block], shift[block])))
+        counts.append(int(count_violations(table, single, tail[block], head[block], factor[block], shift[block])))
 
     return count
 
@@ -222,19 +211,48 @@ def _log_ratio_at(edges: Edges, value: float, edge: int, report: int, is_descent
 
 def max_log_ratio(mass: Masses, edges: Edges) -> MaxLogRatio:
     """Max over edges, both ways, and reports of ln(mass[secret, y] / mass[other, y]) / length, in floating point."""
-    table, best = np.ascontiguousarray(mass), {}
+    best: dict[int, tuple[float, int, int, bool]] = {}
+    if are_few(mass, edges):
+        start = 0
+        for part in _parts_of(edges, mass.shape[1]):
+            value, edge, report, is_descent = _steepest_few(mass, part)
+            best[start] = value, start + edge, report, is_descent
+            start += len(part.tail)
+    else:
+        _search_steepest(mass, edges, best)
+    # In the order of the edges, so that ties give the same triple whatever the order of the threads.
+    value, edge, report, is_descent = max((best[start] for start in sorted(best)), key=lambda entry: entry[0])
+    return _log_ratio_at(edges, value, edge, report, is_descent, value)
+
+
+def _search_steepest(mass: Masses, edges: Edges, best: dict[int, tuple[float, int, int, bool]]) -> None:
+    """Enter the steepest edge of every block, by the number of its first edge."""
+    from mechdesign.mechanism.certificate_kernels import steepest
+
+    table = np.ascontiguousarray(mass)
     single = table.astype(np.float32)
 
     def search_block(start: int, stop: int) -> None:
         block = slice(start, stop)
         ends = edges.tail[block], edges.head[block]
-        value, edge, report, is_descent = _steepest(table, single, *ends, edges.length[block])
+        value, edge, report, is_descent = steepest(table, single, *ends, edges.length[block])
         best[start] = float(value), start + int(edge), int(report), bool(is_descent)
 
     in_blocks(search_block, len(edges.tail), _EDGES)
-    # In the order of the edges, so that ties give the same triple whatever the order of the threads.
-    value, edge, report, is_descent = max((best[start] for start in sorted(best)), key=lambda entry: entry[0])
-    return _log_ratio_at(edges, value, edge, report, is_descent, value)
+
+
+def largest_ratio(mass: Masses, tail: Indices, head: Indices) -> float:
+    """The largest ratio of masses over pairs of rows and reports, both ways, in doubles."""
+    if len(tail) * mass.shape[1] > _FEW_TRIPLES:
+        from mechdesign.mechanism.certificate_kernels import largest_ratio as compiled
+
+        return float(compiled(mass, read_only(tail), read_only(head)))
+    high = low = 1.0
+    step = max(1, _FEW_AT_ONCE // mass.shape[1])
+    for start in range(0, len(tail), step):
+        ratio = mass[tail[start : start + step]] / mass[head[start : start + step]]
+        high, low = max(high, float(ratio.max())), min(low, float(ratio.min()))
+    return max(high, 1 / low)
 
 
 def row_sums_exact(mass: Masses) -> bool:
@@ -256,73 +274,18 @@ def row_sums_exact(mass: Masses) -> bool:
 #     a 2^k <= R b,   k = i + s - j,   R b in [2^113, 2^115).                                                        (3)
 #
 # A zero opposite a positive entry is a breach.
-@numba.njit(inline="always")
-def _holds(a, i, b, j, factor, shift):  # type: ignore[no-untyped-def]
-    """True if a 2^i <= factor 2^-shift b 2^j, exactly (3); a zero has a or b = 0."""
-    if a == 0 or b == 0:
-        return a == 0
-    k = i + shift - j
-    # a 2^k < 2^53 lies below R b >= 2^113 here,
-    if k <= 0:
-        return True
-    # and a 2^k >= 2^115 lies above R b here. In between a 2^k has at most two words.
-    if k >= 63:
-        return False
-    high, low = product(factor, b)
-    bits = np.uint64(k)
-    a_high, a_low = a >> (np.uint64(64) - bits), a << bits
-    return a_high < high or (a_high == high and a_low <= low)
-
-
-@numba.njit(cache=True, nogil=True)
-def _count_of_doubles(mantissa, exponent, tail, head, factor, shift, bad):  # type: ignore[no-untyped-def]
-    for e in range(tail.size):
-        u, v, r, s, count = tail[e], head[e], factor[e], shift[e], 0
-        for y in range(mantissa.shape[1]):
-            a, b, i, j = mantissa[u, y], mantissa[v, y], exponent[u, y], exponent[v, y]
-            if not _holds(a, i, b, j, r, s):
-                count += 1
-            if not _holds(b, j, a, i, r, s):
-                count += 1
-        bad[e] = count
-
-
-@numba.njit(cache=True, nogil=True)
-def _steepest_of_doubles(table, tail, head, length):  # type: ignore[no-untyped-def]
-    best, edge, report, is_descent_at_best = -1.0, 0, 0, False
-    finite = 0.0
-    for e in range(tail.size):
-        u, v = tail[e], head[e]
-        rise, report_of_edge, is_descent = 0.0, 0, False
-        for y in range(table.shape[1]):
-            p, q = table[u, y], table[v, y]
-            if p == q:
-                continue
-            high, low = max(p, q), min(p, q)
-            if low == 0:
-                if rise < np.inf:
-                    rise, report_of_edge, is_descent = np.inf, y, q > p
-                continue
-            # Near 1 the difference of two doubles is exact; far from 1 their quotient may overflow.
-            log = math.log1p((high - low) / low) if high < 2 * low else math.log(high) - math.log(low)
-            finite = max(finite, log / length[e])
-            if log > rise:
-                rise, report_of_edge, is_descent = log, y, q > p
-        if rise / length[e] > best:
-            best, edge, report, is_descent_at_best = rise / length[e], e, report_of_edge, is_descent
-    return best, edge, report, is_descent_at_best, finite
-
-
 Count = Callable[[int], None]  # called with the number of edges done in a pass
 
 
 def max_log_ratio_of_doubles(table: Matrix, edges: Edges, *, count: Count | None = None) -> MaxLogRatio:
     """The largest log-ratio over length of a table (n, m) over edges, and so over all pairs; O(e m), 17 ns a triple."""
+    from mechdesign.mechanism.certificate_kernels import steepest_of_doubles
+
     best: dict[int, tuple[float, int, int, bool, float]] = {}
 
     def search_block(start: int, stop: int) -> None:
         block = slice(start, stop)
-        value, edge, *rest = _steepest_of_doubles(table, edges.tail[block], edges.head[block], edges.length[block])
+        value, edge, *rest = steepest_of_doubles(table, edges.tail[block], edges.head[block], edges.length[block])
         best[start] = (float(value), start + int(edge), *rest)
 
     _pass_over(edges, search_block, count)
@@ -383,13 +346,15 @@ class Doubles:
         return bad
 
     def _count_breaches(self, edges: Edges, length: Vector, count: Count | None) -> Indices:
+        from mechdesign.mechanism.certificate_kernels import count_of_doubles
+
         factor, shift = edge_ratios(length, _BEYOND_DOUBLES)
         bad = np.zeros(len(length), np.int64)
 
         def count_block(start: int, stop: int) -> None:
             block = slice(start, stop)
             ends = edges.tail[block], edges.head[block]
-            _count_of_doubles(self._mantissa, self._exponent, *ends, factor[block], shift[block], bad[block])
+            count_of_doubles(self._mantissa, self._exponent, *ends, factor[block], shift[block], bad[block])
 
         _pass_over(edges, count_block, count)
         return bad

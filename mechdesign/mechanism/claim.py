@@ -6,9 +6,9 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.certificate import row_sums_exact, violations
@@ -18,6 +18,9 @@ from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.metric import Metric
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 # A table is certified if it satisfies its schema, its entries are positive, its rows sum to exactly 2^62, and no edge

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from mechdesign.base.arrays import Unsigned
+from mechdesign.mechanism.small_draw import row_masks as row_masks
 
 
 @numba.njit(cache=True, nogil=True)
@@ -74,10 +74,3 @@ def search_rows(cumulative, guide, shift, rows, words, first, drawn):  # type: i
         j += 1
         if j == drawn.shape[1]:
             i, j = i + 1, 0
-
-
-def row_masks(rows: int, secret: int) -> Unsigned:
-    """All bits at `secret`, none elsewhere (rows,); outside the compiled scan, where a compiler might skip rows."""
-    # The top bit of d | -d is 0 only for d = 0; minus 1 turns that 0 into all bits, and a 1 into none.
-    difference = np.arange(rows, dtype=np.uint64) ^ np.uint64(secret)
-    return ((difference | (np.uint64(0) - difference)) >> np.uint64(63)) - np.uint64(1)

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from mechdesign.base.units import METRES
 from mechdesign.errors import MechdesignError
 from mechdesign.problem.plane import Plane
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 GRID_MAPPING = "spatial_ref"  # the default name of rioxarray
 _SEMI_MAJOR_AXIS, _INVERSE_FLATTENING = 6_378_137.0, 298.257223563  # of WGS 84
@@ -23,6 +25,8 @@ _SEMI_MAJOR_AXIS, _INVERSE_FLATTENING = 6_378_137.0, 298.257223563  # of WGS 84
 
 def grid_mapping(plane: Plane) -> xr.Variable:
     """The variable without a dimension whose attributes are the coordinate system of a plane, in its unit."""
+    import xarray as xr
+
     return xr.Variable((), np.int64(0), _attributes(plane))
 
 

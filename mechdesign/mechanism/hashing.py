@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from mechdesign.mechanism.grid_mapping import GRID_MAPPING
 from mechdesign.problem.lattice import Edges
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 FILE_DIGEST = "mechdesign file"  # in the encoding of a Dataset: its content digest, and the SHA-256 of its file
 CONTENT_DIGEST = "sha256"  # the attribute of a Dataset in memory

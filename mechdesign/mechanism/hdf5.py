@@ -10,18 +10,20 @@ import re
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-import h5netcdf
 import h5py
 import numpy as np
-import xarray as xr
 from h5py import h5a, h5d, h5g, h5l, h5o, h5s, h5t, h5z
 
 from mechdesign.base.arrays import AnyArray
 from mechdesign.base.memory import require_bytes
 from mechdesign.errors import VerificationError
+from mechdesign.mechanism.content import FileContent, Values
 from mechdesign.mechanism.schema import Schema, file_error, schema_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MAX_ENTRIES = 64  # arrays of a file, and attributes of each
 _LARGEST_SIDE = 1 << 31
@@ -59,9 +61,12 @@ def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
         str(n): {"_FillValue": None, "zlib": True, "shuffle": True, "complevel": _LEVELS.get(str(n), 1)}
         for n in encoded.variables
     }
+    import h5netcdf
+    from xarray.backends import H5NetCDFStore
+
     content = io.BytesIO()
     with h5netcdf.File(content, "w") as file:
-        encoded.dump_to_store(xr.backends.H5NetCDFStore(file), encoding=encoding)
+        encoded.dump_to_store(H5NetCDFStore(file), encoding=encoding)
     path.write_bytes(content.getbuffer())
 
 
@@ -72,8 +77,8 @@ def _as_fixed_text(value: Any) -> Any:
     return np.array(content, dtype=h5py.string_dtype("utf-8", max(len(content), 1)))
 
 
-def read_netcdf(stream: BinaryIO, *schemas: Schema, noun: str) -> xr.Dataset:
-    """The Dataset of an open file, whose schema names its axes; a damaged file raises any error of the HDF5 library."""
+def read_netcdf(stream: BinaryIO, *schemas: Schema, noun: str) -> FileContent:
+    """The content of an open file, whose schema names its axes; a damaged file raises any error of the HDF5 library."""
     # The reader takes at most 64 arrays at the top of the file, reached by hard links, of at most two axes and fixed
     # size. All chunks lie in the file, each once. All arrays together take at most the bytes of the file, so that the
     # size of the file and the free memory bound allocation. Values are inflated here, never beyond their announced
@@ -101,9 +106,13 @@ def read_netcdf(stream: BinaryIO, *schemas: Schema, noun: str) -> xr.Dataset:
             known = schema.variable(name)
             if known is None or len(known.dims) != len(array.shape):
                 raise file_error("is not a variable of this schema", name, array.shape)
-            variables[name] = (known.dims, _values(array, stream), _attributes(name, file[name]))
+            attributes = _attributes(name, file[name])
+            variables[name] = Values(dims=known.dims, values=_values(array, stream), attrs=attributes)
             coordinates += [name] * known.is_coordinate
-    return xr.Dataset(variables, attrs=attrs).set_coords(coordinates)
+    content = FileContent(variables=variables, coords=frozenset(coordinates), attrs=attrs)
+    # Raises if two arrays differ in the length of an axis.
+    content.sizes  # noqa: B018
+    return content
 
 
 def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:

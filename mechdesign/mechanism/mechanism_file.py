@@ -7,11 +7,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import xarray as xr
-from scipy.spatial import cKDTree
 
 from mechdesign.base.arrays import IntegerMatrix, Points
 from mechdesign.base.json_fields import read_json
@@ -28,6 +26,9 @@ from mechdesign.problem.metric import EdgeSource, Metric
 from mechdesign.problem.metrics import metric_from_description
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import words_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 COST = "one report; k reports cost k times the epsilon"
 _AT_CORNER = 1e-9  # of a secret: reports so near to a corner lie at it
@@ -207,6 +208,8 @@ class MechanismFile:
             return None
         if self.row_parts % 2 == 0:
             return self._cells_above(points)
+        from scipy.spatial import cKDTree
+
         distance, cell = cKDTree(self.domain.points).query(points)
         if "reports" in self.mechanism.attrs and (distance == 0).all():
             labels, own = self.report_domain.labels, self.domain.labels

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
-
-import xarray as xr
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from mechdesign.base.arrays import Indices, IntegerMatrix, Masses, Points, Vector
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.metric import Metric
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 @runtime_checkable

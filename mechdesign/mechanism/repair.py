@@ -24,7 +24,8 @@ from mechdesign.base.arrays import Indices, Integers, Masses, Matrix, Unsigned
 from mechdesign.base.threads import in_blocks
 from mechdesign.base.validation import refuse_entries
 from mechdesign.errors import DesignError, InputError
-from mechdesign.mechanism.certificate import ROW_SUM, SINGLE_MARGIN, edge_ratios, exceeds, row_sums_exact, violations
+from mechdesign.mechanism.certificate import ROW_SUM, SINGLE_MARGIN, edge_ratios, row_sums_exact, violations
+from mechdesign.mechanism.certificate_kernels import exceeds
 from mechdesign.problem.lattice import Edges
 
 MARGIN = 2.0**-40  # relative design margin on e^d; the claim itself keeps the full e^d

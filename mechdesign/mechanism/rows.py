@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 
-from mechdesign.base.arrays import Indices, Integers, Masses, Matrix, Points
+from mechdesign.base.arrays import Indices, IntegerMatrix, Integers, Masses, Matrix, Points, Unsigned
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import read_only
 from mechdesign.errors import InputError
 from mechdesign.mechanism.certificate import ROW_BITS, ROW_SUM
 from mechdesign.mechanism.claim import Certificate, certify
-from mechdesign.mechanism.draw import guides, row_masks, scan_row, scan_table, search_rows
 from mechdesign.mechanism.schema import stored_points
+from mechdesign.mechanism.small_draw import (
+    FEW_DRAWS,
+    SMALL_TABLE,
+    row_masks,
+    scan_small_row,
+    scan_small_table,
+    search_few,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Scan = Literal["table", "row"]
 _TABLE_BYTES = 1 << 26  # of cumulative masses at once
@@ -112,27 +121,58 @@ class TableMechanism(Rows):
         distinct, place = np.unique(cells, return_inverse=True)
         drawn = np.empty((len(cells), size), np.int64)
         rows = max(1, _TABLE_BYTES // (8 * self.reports))
-        # As many leading bits as give at least m guides: a draw then takes 2 comparisons on average.
-        shift = np.uint64(ROW_BITS - (self.reports - 1).bit_length())
         for first in range(0, len(distinct), rows):
             members = np.flatnonzero((place >= first) & (place < first + rows))
             cumulative = np.cumsum(self.mass[distinct[first : first + rows]], axis=1, dtype=np.uint64)
-            guide, numbers = guides(cumulative, shift), place[members] - first
-            block = np.empty((len(members), size), np.int64)
-            for start in range(0, block.size, _WORDS):
-                words = np.frombuffer(bits(8 * min(_WORDS, block.size - start)), "<u8").astype(np.uint64, copy=False)
-                search_rows(cumulative, guide, shift, numbers, read_only(words), start, block)
+            numbers, block = place[members] - first, np.empty((len(members), size), np.int64)
+            if block.size <= FEW_DRAWS:
+                block[:] = search_few(cumulative, np.repeat(numbers, size), _words(bits, block.size)).reshape(-1, size)
+            else:
+                self._search_many(cumulative, numbers, bits, block)
             drawn[members] = block
         return drawn
+
+    def _search_many(
+        self, cumulative: Unsigned, rows: Indices, bits: Callable[[int], bytes], drawn: IntegerMatrix
+    ) -> None:
+        """Fill drawn (b, s) with reports of rows (b,) of cumulative (u, m)."""
+        from mechdesign.mechanism.draw import guides, search_rows
+
+        # As many leading bits as give at least m guides: a draw then takes 2 comparisons on average.
+        shift = np.uint64(ROW_BITS - (self.reports - 1).bit_length())
+        guide = guides(cumulative, shift)
+        for start in range(0, drawn.size, _WORDS):
+            words = read_only(_words(bits, min(_WORDS, drawn.size - start)))
+            search_rows(cumulative, guide, shift, rows, words, start, drawn)
 
     def draw_live(self, secret: int, scan: Scan) -> tuple[int, str]:
         # The upper 62 of 64 random bits: uniform in [0, 2^62), without rejection.
         x = np.uint64(int.from_bytes(source(None)[0](8), "little") >> 64 - ROW_BITS)
+        is_small = self.mass.size <= SMALL_TABLE
         if scan == "row":
-            return int(scan_row(self.mass[secret], x)), "depend on the secret's row"
-        gathered = np.zeros(self.reports, np.uint64)
-        place = scan_table(self.mass, row_masks(len(self.mass), secret), x, gathered)
-        return int(place), "depend on neither secret nor report"
+            return _scan_row(self.mass[secret], x, is_small), "depend on the secret's row"
+        masks = row_masks(len(self.mass), secret)
+        return _scan_table(self.mass, masks, x, is_small), "depend on neither secret nor report"
 
     def can_report(self, place: int) -> bool:
         return place < self.reports
+
+
+def _words(bits: Callable[[int], bytes], count: int) -> Unsigned:
+    return np.frombuffer(bits(8 * count), "<u8").astype(np.uint64, copy=False)
+
+
+def _scan_row(row: Unsigned, x: np.uint64, is_small: bool) -> int:
+    if is_small:
+        return scan_small_row(row, x)
+    from mechdesign.mechanism.draw import scan_row
+
+    return int(scan_row(row, x))
+
+
+def _scan_table(mass: Masses, masks: Unsigned, x: np.uint64, is_small: bool) -> int:
+    if is_small:
+        return scan_small_table(mass, masks, x)
+    from mechdesign.mechanism.draw import scan_table
+
+    return int(scan_table(mass, masks, x, np.zeros(mass.shape[1], np.uint64)))

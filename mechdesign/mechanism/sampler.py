@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import Indices, IntegerMatrix, Integers, Vector
@@ -23,16 +22,20 @@ from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy
 from mechdesign.mechanism.claim import Certificate
-from mechdesign.mechanism.draw import row_masks
+from mechdesign.mechanism.content import Drawn, Values
 from mechdesign.mechanism.mechanism_file import COST
 from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
 from mechdesign.mechanism.schema import TABLE, file_error
+from mechdesign.mechanism.small_draw import row_masks
 from mechdesign.problem.classes import numbers_of
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import as_positions, place_at
 from mechdesign.problem.located import places_at
 from mechdesign.problem.vocabulary import words_of
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _OTHER_STREAM = 1 << 64  # added to a seed: steps draw from a stream independent of that of reports
 _ROWS: Registry[Callable[..., Rows]] = Registry("rows", {TABLE: TableMechanism})  # by schema
@@ -85,20 +88,26 @@ class Sampler(FrozenRecord):
         `accuracy` is the radius about a report that holds the true position with 95 % under the prior. Time and
         addresses depend on secrets and reports; `report` guards them.
         """
+        return self.sample_arrays(secrets, size, at=at, rng=rng).data_array()
+
+    def sample_arrays(
+        self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
+    ) -> Drawn:
+        """The reports of `sample`, without xarray."""
         cells, points = self._cells(secrets, at)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError("must be an integer, 1 or more", field="size", value=size)
         require_memory(int(size), len(cells), tables=4, noun="the draws", field="size", remedy="draw fewer at a time")
         _, name = source(rng)
         drawn = self.draw(cells, points, int(size), rng=rng)
-        coords = {f"secret_{a}": ("secret", values[cells]) for a, values in self._places("secret").items()}
+        places = {f"secret_{a}": values[cells] for a, values in self._places("secret").items()}
         if at is not None:
-            positions = as_positions(self.certificate.domain, at).T
-            coords = {name: ("secret", values) for name, values in zip(coords, positions, strict=True)}
-        labelled = self._label(drawn, ("secret", "draw"), bits=name, cost=COST)
+            places = dict(zip(places, as_positions(self.certificate.domain, at).T, strict=True))
         labels = self.certificate.domain.labels
         names = cells if labels is None else np.array(labels)[cells]
-        return labelled.assign_coords({"secret": ("secret", names)} | coords)
+        labelled = self._label(drawn, ("secret", "draw"), bits=name, cost=COST)
+        labelled.coords.update({k: Values(dims=("secret",), values=v) for k, v in {"secret": names, **places}.items()})
+        return labelled
 
     def draw(self, cells: Indices, points: IntegerMatrix | None, size: int = 1, *, rng: Rng = None) -> Integers:
         """Numbers of reports (b, size) of cells (b,) and, with a claim between positions, of points (b, 2) in them."""
@@ -118,6 +127,12 @@ class Sampler(FrozenRecord):
         scan "table" reads the whole table, "row" only the row of the secret, whose address depends on the secret, as do
         the addresses of a factored mechanism. The attribute `addresses` names the way.
         """
+        return self.report_arrays(secret, at=at, scan=scan).data_array()
+
+    def report_arrays(
+        self, secret: int | str | None = None, *, at: ArrayLike | None = None, scan: Scan = "table"
+    ) -> Drawn:
+        """The report of `report`, without xarray."""
         if scan not in ("table", "row"):
             raise InputError("unknown scan", field="scan", value=scan, remedy="use table or row")
         return self._live(*self.place(secret, at), scan)
@@ -128,9 +143,9 @@ class Sampler(FrozenRecord):
         return int(cell), () if points is None else (int(points[0, 0]), int(points[0, 1]))
 
     def draw_for(self, place: tuple[int, tuple[int, ...]]) -> xr.DataArray:
-        return self._live(*place, "table")
+        return self._live(*place, "table").data_array()
 
-    def _live(self, cell: int, point: tuple[int, ...], scan: Scan) -> xr.DataArray:
+    def _live(self, cell: int, point: tuple[int, ...], scan: Scan) -> Drawn:
         row, (bits, name) = cell, source(None)
         if point:
             step = int(self._position_claim.draw_steps(np.array([point]), bits)[0])
@@ -138,7 +153,7 @@ class Sampler(FrozenRecord):
             mask = row_masks(len(self._position_claim.around), cell)[:, None] & row_masks(9, step)
             row = int((self._position_claim.around.astype(np.uint64) & mask).sum())
         place, addresses = self.rows.draw_live(row, scan)
-        return self.label_report(place, bits=name, cost=COST, addresses=addresses)
+        return self._label(np.asarray(place, np.int64), (), bits=name, cost=COST, addresses=addresses)
 
     @property
     def _position_claim(self) -> PositionClaim:
@@ -174,26 +189,25 @@ class Sampler(FrozenRecord):
 
     def label_report(self, place: int, *, from_centres: bool = False, **attributes: str) -> xr.DataArray:
         """The report `place` with further attributes; from_centres: it was drawn for the centre of a cell."""
-        return self._label(np.asarray(place, np.int64), (), from_centres, **attributes)
+        return self._label(np.asarray(place, np.int64), (), from_centres, **attributes).data_array()
 
-    def _label(
-        self, drawn: Integers, dims: tuple[str, ...], from_centres: bool = False, **attributes: str
-    ) -> xr.DataArray:
+    def _label(self, drawn: Integers, dims: tuple[str, ...], from_centres: bool = False, **attributes: str) -> Drawn:
         unit = {"units": self.mechanism[f"{self.rows.report_dim}_x"].attrs["units"]}
         coords = {
-            f"report_{a}": xr.Variable(dims, points.take(drawn), unit) for a, points in self._places("report").items()
+            f"report_{a}": Values(dims=dims, values=points.take(drawn), attrs=unit)
+            for a, points in self._places("report").items()
         }
         if "report" in self.mechanism.indexes:
-            coords["report_label"] = xr.Variable(dims, self.mechanism["report"].values[drawn])
+            coords["report_label"] = Values(dims=dims, values=np.asarray(self.mechanism["report"].values[drawn]))
         reports, back = np.unique(drawn, return_inverse=True)
         radii = accuracy(self.mechanism, reports, from_centres=from_centres)
         if radii is not None:
             domain = self.certificate.domain
             name = f"radius that holds the true {words_of(domain).truth} with 95 %"
             spread = {"units": domain.unit, "long_name": name}
-            coords["accuracy"] = xr.Variable(dims, radii[back].reshape(np.shape(drawn)), spread)
+            coords["accuracy"] = Values(dims=dims, values=radii[back].reshape(np.shape(drawn)), attrs=spread)
         attrs = {"claim": self.certificate.claim, "mechanism": self.mechanism.attrs["sha256"], **attributes}
-        return xr.DataArray(drawn, dims=dims, coords=coords, name="report", attrs=attrs)
+        return Drawn(dims=dims, values=drawn, attrs=attrs, coords=coords)
 
     def _places(self, dim: str) -> dict[str, Vector]:
         dim = self.rows.report_dim if dim == "report" else dim

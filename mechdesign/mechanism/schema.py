@@ -13,22 +13,25 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from mechdesign.base.arrays import AnyArray, Indices, Points
 from mechdesign.base.registry import Registry
 from mechdesign.errors import VerificationError
+from mechdesign.mechanism.content import FileContent
 from mechdesign.mechanism.grid_mapping import GRID_MAPPING, described_grid_mapping, grid_mapping
 from mechdesign.problem.classes import label_arrays
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.lattice import Edges
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 # Integers of a file that arithmetic reaches, and why none wraps:
 # * mass sums (row_sums_exact): halves of 32 bits, at most 2^31 of them: under 2^63; compared as Python integers
-# * R mass, mass 2^s (certificate._count): 128-bit words: R < 2^62, mass < 2^64, 0 <= s <= 61: under 2^126
+# * R mass, mass 2^s (certificate_kernels.py): 128-bit words: R < 2^62, mass < 2^64, 0 <= s <= 61: under 2^126
 # * masses, levels of patches (positions/cones.py): see there: under 2^64, of 128-bit products under 2^125
 # * step units, d_e 2^48 (Factors.slack): units <= cap, step cap < 2^54; lengths cut at 2^13 nats: under 2^61
 # * E(t), S(u), R_e S(u) (Factors, factored/certificate.py): Python integers
@@ -310,7 +313,8 @@ def with_derived(dataset: xr.Dataset) -> xr.Dataset:
         if len(words) != dataset.sizes[dim]:
             raise file_error("must be a label for each class", dim, len(words), dataset.sizes[dim])
     derived: dict[str, Any] = {dim: (dim, words) for dim, words in labels.items()}
-    system = described_grid_mapping(dataset.attrs)
+    # A cold command reads no coordinate system of xarray.
+    system = None if isinstance(dataset, FileContent) else described_grid_mapping(dataset.attrs)
     derived |= {} if system is None else {GRID_MAPPING: system}
     return dataset.assign_coords(derived) if derived else dataset
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import BinaryIO
-
-import xarray as xr
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.files import open_regular
 from mechdesign.base.memory import within_memory
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError, MechdesignError, VerificationError
+from mechdesign.mechanism.content import FileContent
 from mechdesign.mechanism.hashing import CONTENT_DIGEST, FILE_DIGEST, content_digest, seal
 from mechdesign.mechanism.hdf5 import read_netcdf, write_netcdf
-from mechdesign.mechanism.schema import MECHANISMS, Schema, validate, with_derived, without_derived
+from mechdesign.mechanism.schema import MECHANISMS, TABLE, Schema, validate, with_derived, without_derived
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _MARK = b"mechdesign sha256"
 _BLOCK = 1 << 20  # bytes that are hashed at a time
@@ -103,20 +105,36 @@ def load(path: str | Path) -> xr.Dataset:
     return load_sealed(path, *MECHANISMS.values(), noun="a mechanism")
 
 
+def load_content(path: str | Path) -> xr.Dataset:
+    """The mechanism of a file for one use in this process: a table is a `FileContent`, which needs no xarray."""
+    content, digest = _read_sealed(path, *MECHANISMS.values(), noun="a mechanism")
+    read = cast("xr.Dataset", content) if content.attrs["schema"] == TABLE else content.dataset
+    return _check_schema(read, digest, *MECHANISMS.values(), noun="a mechanism")
+
+
 def load_sealed(path: str | Path, *schemas: Schema, noun: str) -> xr.Dataset:
-    """Read a Dataset of one of these schemas; the file is opened once, so that the bytes hashed are the bytes read."""
+    """Read a Dataset of one of these schemas."""
+    content, digest = _read_sealed(path, *schemas, noun=noun)
+    return _check_schema(content.dataset, digest, *schemas, noun=noun)
+
+
+def _read_sealed(path: str | Path, *schemas: Schema, noun: str) -> tuple[FileContent, str]:
+    """The content of a file and its SHA-256; it is opened once, so that the bytes hashed are the bytes read."""
     with open_regular(path, field="file", remedy=f"give the path of {noun}") as stream:
         try:
             with within_memory("file", path):
                 # Before any parsing: one wrong bit can send the HDF5 library into an endless loop.
                 _check_mark(stream)
                 read = read_netcdf(stream, *schemas, noun=noun)
-                digest = _hash_start(stream, stream.seek(0, os.SEEK_END)).hexdigest()
+                return read, _hash_start(stream, stream.seek(0, os.SEEK_END)).hexdigest()
         except MechdesignError:
             raise
         except Exception as error:
             message, remedy = f"the file is damaged ({type(error).__name__})", "write mechanisms with md.save alone"
             raise VerificationError(message, field="file", value=path, remedy=remedy) from error
+
+
+def _check_schema(read: xr.Dataset, digest: str, *schemas: Schema, noun: str) -> xr.Dataset:
     mechanism = seal(with_derived(read))
     validate(mechanism, *schemas, noun=noun)
     mechanism.encoding[FILE_DIGEST] = (mechanism.attrs[CONTENT_DIGEST], digest)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-
-import xarray as xr
+from typing import TYPE_CHECKING
 
 from mechdesign.base.streams import visible
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.metrics import metric_from_description
 from mechdesign.problem.vocabulary import words_for
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def mechanism_words(name: str, result: xr.Dataset) -> str:

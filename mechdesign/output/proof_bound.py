@@ -26,7 +26,7 @@ from mechdesign.programs.coupled import Coupled
 from mechdesign.solvers.cone.pricing import ConePricer, limit_terms, project_dual, sum_down
 from mechdesign.solvers.cone.pricing_trees import pricing_trees
 from mechdesign.solvers.solve import rebuilt_program
-from mechdesign.verification.verify import bounded_rows
+from mechdesign.verification.objectives import bounded_rows
 
 BOUND, GRAPH = 6, 7  # numbers of sections
 COST_BITS = 90  # of the bound, in units of the costs

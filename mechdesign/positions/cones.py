@@ -24,7 +24,7 @@ import numpy as np
 
 from mechdesign.base.arrays import Floats, Integers, Unsigned
 from mechdesign.base.threads import in_blocks
-from mechdesign.mechanism.certificate import product
+from mechdesign.mechanism.certificate_kernels import product
 
 LEVEL_BITS = 60
 HIGHEST = 4  # nats a cell: a higher level counts as this

@@ -183,8 +183,8 @@ def identifying_digits(points: Points) -> tuple[int | None, ...]:
     """The fewest decimals by axis that move no place (n, k) by over 1/20 of the least gap; None if it is constant."""
     digits: list[int | None] = []
     for values in points.T:
-        gaps = np.diff(np.unique(values))
-        gap = float(gaps.min()) if len(gaps) else None
+        gaps = np.diff(np.sort(values))
+        gap = float(gaps[gaps > 0].min()) if gaps.any() else None
         digits.append(None if gap is None else math.ceil(1 - math.log10(gap)))
     return tuple(digits)
 

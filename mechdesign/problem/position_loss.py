@@ -14,7 +14,6 @@ from collections.abc import Callable
 from itertools import product
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.polynomial.legendre import leggauss
 
 from mechdesign.base.arrays import Floats, IntegerMatrix, Integers, Matrix, Points, Vector
@@ -49,6 +48,8 @@ def position_cost(
         return None
     if around is None:
         return np.asarray(prior[:, None] * means((None,) * domain.dimension))
+    import scipy.sparse as sp
+
     cost, size = np.zeros((domain.size, reports.size)), domain.size
     # The row drawn for step i from cell u gets the share of u: a sparse matrix adds up the cells of each row.
     for rows, step in zip(around.T, product(STEPS, repeat=2), strict=True):
@@ -65,6 +66,8 @@ def claim_cost(
     cost = position_cost(loss, prior, domain, reports, around) if reports.size > 1 else None
     if cost is not None:
         return cost
+    import scipy.sparse as sp
+
     size, from_centres = domain.size, np.zeros(matrix.shape)
     for rows, weight in zip(around.T, CENTRE_WEIGHTS.tolist(), strict=True):
         from_centres += weight * (sp.csr_array((prior, (rows, np.arange(size))), shape=(size, size)) @ matrix)

@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import cKDTree
 
 from mechdesign.base.arrays import Indices
 from mechdesign.base.labels import values_in_place_order
@@ -90,6 +89,8 @@ class Query(FrozenRecord):
             return TableLoss(values=(self.answer[:, None] != np.arange(len(self.values))).astype(float))
         if kind != "distance":
             raise InputError("unknown loss of a query", field="loss", value=kind, remedy="use zero-one or distance")
+        from scipy.spatial import cKDTree
+
         # One search tree for each label: m trees of n places together.
         nearest = [cKDTree(domain.points[places]).query(domain.points)[0] for places in self.places]
         return TableLoss(values=np.column_stack(nearest), unit=domain.unit)

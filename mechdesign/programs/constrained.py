@@ -24,7 +24,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mechdesign.errors import InputError
 from mechdesign.programs.constraints import CONSTRAINTS, ClaimedLimit, Constraint, RowConstraint
@@ -181,6 +180,8 @@ def _check_inequality(inequality: cp.Constraint) -> cp.Constraint:
 
 def _affine_rows(inequality: cp.Constraint, table: cp.Variable, number: int) -> SideRows:
     """(3) for an affine g, as side rows over P flattened row by row."""
+    import scipy.sparse as sp
+
     n, m = table.shape
     # cvxpy evaluates at the current value of the variable. At P = 0 an affine g is its constant.
     value = table.value

@@ -21,13 +21,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 
 from mechdesign.base.arrays import Indices, Matrix, Vector
 from mechdesign.programs.program import EXPECTED_LOSS, Program
+
+if TYPE_CHECKING:
+    import scipy.sparse as sp
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,6 +78,8 @@ class SideRows:
 
 def stack_rows(parts: Sequence[SideRows], entries: int) -> SideRows:
     """All rows of several sets, in order; entries = n m."""
+    import scipy.sparse as sp
+
     return SideRows(
         matrix=sp.csr_array(sp.vstack([sp.csr_array((0, entries)), *(part.matrix for part in parts)], format="csr")),
         limit=np.concatenate([np.zeros(0), *(part.limit for part in parts)]),
@@ -93,6 +97,8 @@ def rows_per_secret(
     secrets: Indices | None = None,
 ) -> SideRows:
     """sum_y entries(u, y) P(y|u) <= limit(u) + s t for `secrets`, all by default; entries (n, m), limit (n,)."""
+    import scipy.sparse as sp
+
     n, m = entries.shape
     numbers = np.arange(n) if secrets is None else secrets
     k = len(numbers)
@@ -131,6 +137,8 @@ def objective(cost: Matrix, rows: SideRows, table: Matrix) -> float:
 
 def constant_objective(cost: Matrix, rows: SideRows) -> float:
     """The objective of the best constant report: the scale of objectives."""
+    import scipy.sparse as sp
+
     n, m = cost.shape
     # Column y is the table that always reports y.
     constant_tables = sp.csr_array((np.ones(n * m), (np.arange(n * m), np.tile(np.arange(m), n))), shape=(n * m, m))

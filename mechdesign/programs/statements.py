@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 
 from mechdesign.problem.problem import DesignProblem
 
@@ -55,6 +54,8 @@ def lipschitz(table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]
     >>> len(md.extend.lipschitz(cp.Variable((3, 3)), md.load_problem("discrete", secrets=3)))
     1
     """
+    import scipy.sparse as sp
+
     tail, head, length = problem.edges.both_ways()
     # (3) as e^{-d/2} P(y|u) <= e^{d/2} P(y|v): the halves keep coefficients near 1, where solvers scale best.
     half = np.exp(length / 2)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import xarray as xr
-
 from mechdesign.base.registry import Registry
-from mechdesign.mechanism.storage import load
+from mechdesign.mechanism.content import is_dataset
+from mechdesign.mechanism.storage import load, load_content
 
 if TYPE_CHECKING:
     from mechdesign.evaluation.protection import Protection
@@ -56,7 +55,7 @@ FILE_KINDS: Registry[FileKind] = Registry(
 def file_kind(source: Any) -> FileKind | None:
     """The kind of an object or of a file; None for Datasets and NetCDF files."""
     # The schema of a NetCDF file names its kind, once it is open.
-    if isinstance(source, xr.Dataset):
+    if is_dataset(source):
         return None
     kinds = FILE_KINDS.values()
     if not isinstance(source, (str, Path)):
@@ -69,7 +68,9 @@ def file_kind(source: Any) -> FileKind | None:
     return next((kind for kind in kinds if kind.recognises(source)), None)
 
 
-def load_any(path: str | Path) -> Any:
-    """Load a mechanism of any kind."""
+def load_any(path: str | Path, *, cold: bool = False) -> Any:
+    """Load a mechanism of any kind; cold: a table without xarray, as `FileContent`."""
     kind = file_kind(path)
-    return load(path) if kind is None else (kind.open or kind.load)(path)
+    if kind is None:
+        return load_content(path) if cold else load(path)
+    return (kind.open or kind.load)(path)

@@ -3,29 +3,32 @@
 The bound and its proof are those of solvers/cone/pricing_trees.py, whatever the trees are. Costs and multipliers become
 integers, cost 2^k rounded down. Sums are integers of at most 2^62. Along an edge of length d the factors are R 2^-s at
 most e^-d and U 2^-t at least e^d, with 62 bits, and products are rounded so that the bound only falls. A place whose
-amount would overflow hands nothing over: it is charged there instead. verify_table.py proves the same in other code.
+amount would overflow hands nothing over: it is charged there instead. Small tables are proved in integers of any size,
+without a compiler. verify_table.py proves the same in other code.
 """
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-import numba
 import numpy as np
-import xarray as xr
 
 from mechdesign.base.arrays import Indices, Matrix, Unsigned, Vector
-from mechdesign.mechanism.certificate import product
 from mechdesign.problem.lattice import Edges
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _VACUOUS = 128.0  # nats from which on nothing is handed over: factors beyond exceed the ratio of any two masses
 _WORKING_BITS = 220  # of the series, 158 more than factors have
 _SUM_BITS = 60  # of the sum of all costs of a report, and of all multipliers
 _FACTOR_BITS = 62
-_NOTHING_ARRIVES = 126  # s from which 2^62 R 2^-s is below 1: edges longer than 44 nats
+NOTHING_ARRIVES = 126  # s from which 2^62 R 2^-s is below 1: edges longer than 44 nats
+_SMALL = 100_000  # entries of the table up to which Python adds up its integers, in 0.1 s
+_PLAIN_SUM_BITS = 120  # of the same sums there
 _DOUBLES = Fraction(2) ** 1000
-_LARGEST = np.int64(1 << 61)
 
 
 def tree_bound(mechanism: xr.Dataset, edges: Edges, cost: Matrix) -> float | None:
@@ -36,7 +39,8 @@ def tree_bound(mechanism: xr.Dataset, edges: Edges, cost: Matrix) -> float | Non
     # Finite, so that numbers below cannot overflow.
     if not math.isfinite(float(np.abs(cost).sum() + np.abs(dual).sum())):
         return None
-    bound, bits = _integer_bound(cost, dual, edges, steps)
+    prove = _plain_bound if cost.size <= _SMALL else _integer_bound
+    bound, bits = prove(cost, dual, edges, steps)
     exact = bound * Fraction(1 << max(-bits, 0), 1 << max(bits, 0))
     # Multipliers of a forged file may prove less than any double.
     return math.nextafter(float(exact), -math.inf) if abs(exact) < _DOUBLES else -math.inf
@@ -44,6 +48,8 @@ def tree_bound(mechanism: xr.Dataset, edges: Edges, cost: Matrix) -> float | Non
 
 def _integer_bound(cost: Matrix, dual: Vector, edges: Edges, steps: Unsigned) -> tuple[int, int]:
     """The bound in units of 2^-bits, and these bits."""
+    from mechdesign.verification.tree_kernel import charge
+
     size = len(dual)
     bits = _SUM_BITS - math.frexp(float(np.abs(cost).sum(axis=0).max() + np.abs(dual).sum()))[1]
     # ldexp is exact, and floor too: doubles from 2^53 on are integers. Where it underflows, floor gives 0 or -1.
@@ -53,8 +59,62 @@ def _integer_bound(cost: Matrix, dual: Vector, edges: Edges, steps: Unsigned) ->
     factors = [values[_places_of(graph.data)] for values in _factors(np.unique(graph.data))]
     charges = np.zeros(size, np.int64)
     rows = graph.indptr.astype(np.int64), graph.indices.astype(np.int64)
-    _charge(np.ascontiguousarray(costs), multipliers, np.ascontiguousarray(steps), *rows, *factors, charges)
+    charge(np.ascontiguousarray(costs), multipliers, np.ascontiguousarray(steps), *rows, *factors, charges)
     return sum(multipliers.tolist()) - sum(charges.tolist()), bits
+
+
+def _plain_bound(cost: Matrix, dual: Vector, edges: Edges, steps: Unsigned) -> tuple[int, int]:
+    """The same in Python's integers, whose amounts cannot overflow."""
+    size = len(dual)
+    bits = _PLAIN_SUM_BITS - math.frexp(float(np.abs(cost).sum(axis=0).max() + np.abs(dual).sum()))[1]
+    multipliers = _scaled_down(dual, bits)
+    lengths, place = np.unique(edges.length, return_inverse=True)
+    factors = list(zip(*(values.tolist() for values in _factors(lengths)), strict=True))
+    handed = {}
+    for tail, head, k in zip(edges.tail.tolist(), edges.head.tolist(), place.tolist(), strict=True):
+        handed[tail, head] = handed[head, tail] = factors[k]
+    charges = [0] * size
+    parents = (np.arange(size) + steps.astype(np.int64)) & 0xFFFF
+    for own, parent in zip(cost.T, parents.tolist(), strict=True):
+        rest = [amount - charged for amount, charged in zip(_scaled_down(own, bits), multipliers, strict=True)]
+        for v in _children_first(parent):
+            p, amount = parent[v], rest[v]
+            low, low_bits, high, high_bits = handed.get((v, p), (0, NOTHING_ARRIVES, 0, 0))
+            if low_bits < NOTHING_ARRIVES:
+                rest[p] += (amount * low >> low_bits) if amount >= 0 else _shift_right(amount * high, high_bits)
+                rest[v] = 0
+        charges = [max(charge, -amount) for charge, amount in zip(charges, rest, strict=True)]
+    return sum(multipliers) - sum(charges), bits
+
+
+def _scaled_down(values: Vector, bits: int) -> list[int]:
+    """floor(value 2^bits), exactly."""
+    mantissa, exponent = np.frexp(values)
+    whole = np.ldexp(mantissa, 53).astype(np.int64)
+    return [_shift_right(m, 53 - e - bits) for m, e in zip(whole.tolist(), exponent.tolist(), strict=True)]
+
+
+def _shift_right(value: int, bits: int) -> int:
+    """floor(value 2^-bits)."""
+    return value >> bits if bits >= 0 else value << -bits
+
+
+def _children_first(parent: list[int]) -> list[int]:
+    """Places with a parent, after all their children; without those in a circle, and their ancestors."""
+    size = len(parent)
+    children = [0] * size
+    for v, p in enumerate(parent):
+        if p != v and p < size:
+            children[p] += 1
+    order = [v for v in range(size) if children[v] == 0]
+    # The list grows while it is read.
+    for v in order:
+        p = parent[v]
+        if p != v and p < size:
+            children[p] -= 1
+            if children[p] == 0:
+                order.append(p)
+    return order
 
 
 def _places_of(lengths: Vector) -> Indices:
@@ -92,75 +152,3 @@ def _exp_minus_lower(length: float) -> tuple[int, int]:
     inverse = (1 << bits) // total
     drop = inverse.bit_length() - _FACTOR_BITS
     return inverse >> drop, bits - drop - _WORKING_BITS
-
-
-@numba.njit(cache=True, nogil=True)
-def _charge(costs, dual, steps, first, near, low, low_bits, high, high_bits, charges):  # type: ignore[no-untyped-def]
-    """Raise charges (n,) to the deficits of trees; edges have low 2^-low_bits <= e^-d and high 2^-high_bits >= e^d."""
-    m, n = costs.shape
-    rest, parent, children = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-    waiting = np.empty(n, np.int64)
-    for y in range(m):
-        children[:] = 0
-        for v in range(n):
-            rest[v], parent[v] = costs[y, v] - dual[v], (v + np.int64(steps[y, v])) & 0xFFFF
-            if parent[v] >= n:
-                parent[v] = v
-            if parent[v] != v:
-                children[parent[v]] += 1
-        count = 0
-        for v in range(n):
-            if children[v] == 0:
-                waiting[count] = v
-                count += 1
-        i = 0
-        # Children come first. A place in a circle is never reached, and keeps its own.
-        while i < count:
-            v = waiting[i]
-            p = parent[v]
-            i += 1
-            if p == v:
-                continue
-            children[p] -= 1
-            if children[p] == 0:
-                waiting[count] = p
-                count += 1
-            edge, end = first[v], first[v + 1]
-            while edge < end:
-                middle = (edge + end) // 2
-                if near[middle] < p:
-                    edge = middle + 1
-                else:
-                    end = middle
-            # A parent that no edge joins to v gets nothing, nor does one at so many nats that no unit would arrive.
-            if edge == first[v + 1] or near[edge] != p or low_bits[edge] >= _NOTHING_ARRIVES:
-                continue
-            if rest[v] >= 0:
-                rest[p] += _times_down(np.uint64(rest[v]), low[edge], low_bits[edge])
-                rest[v] = 0
-            else:
-                taken = _times_up(np.uint64(-rest[v]), high[edge], high_bits[edge])
-                if taken >= 0 and rest[p] > taken - 2 * _LARGEST:
-                    rest[p] -= taken
-                    rest[v] = 0
-        for v in range(n):
-            charges[v] = max(charges[v], -rest[v])
-
-
-@numba.njit(inline="always")
-def _times_down(amount, factor, bits):  # type: ignore[no-untyped-def]
-    """The amount times factor 2^-bits, rounded down, for amounts and factors below 2^62 and bits from 61."""
-    top, bottom = product(amount, factor)
-    # Shifts by 64 and more are undefined.
-    if bits >= 64:
-        return np.int64(top >> np.uint64(min(bits - 64, 63)))
-    return np.int64((top << np.uint64(64 - bits)) | (bottom >> np.uint64(bits)))
-
-
-@numba.njit(inline="always")
-def _times_up(amount, factor, bits):  # type: ignore[no-untyped-def]
-    """At least amount factor 2^-bits, for bits up to 62; -1 where it may exceed 2^61."""
-    top, bottom = product(amount, factor)
-    if bits <= 3 or top >> np.uint64(max(bits - 3, 0)) != 0:
-        return np.int64(-1)
-    return np.int64((top << np.uint64(64 - bits)) | (bottom >> np.uint64(bits))) + 1

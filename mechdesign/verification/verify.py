@@ -6,100 +6,41 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from mechdesign.base.arrays import Matrix
 from mechdesign.base.records import FrozenRecord
-from mechdesign.base.registry import Registry
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import loss_matrix, mechanism_loss
 from mechdesign.evaluation.protection import Protection
-from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio
+from mechdesign.mechanism.certificate import max_log_ratio
 from mechdesign.mechanism.claim import check_claim, proof_error
+from mechdesign.mechanism.content import is_dataset
 from mechdesign.mechanism.hashing import file_digest
 from mechdesign.mechanism.mechanism_file import MechanismFile, verification_errors
-from mechdesign.mechanism.storage import file_sha256, load
+from mechdesign.mechanism.storage import file_sha256, load, load_content
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.losses import check_loss
 from mechdesign.problem.priors import check_prior
-from mechdesign.programs.constrained import Constrained
-from mechdesign.programs.coupled import Coupled, SideRows, objective, stack_rows
-from mechdesign.solvers.cone.pricing import ConePricer, coupled_bound, limit_terms, project_dual, sum_down
-from mechdesign.solvers.cone.warm_pricing import proved_bound
-from mechdesign.solvers.limits import limit_solver
-from mechdesign.solvers.result import Progress
-from mechdesign.solvers.solve import SOLVERS, rebuilt_program
 from mechdesign.verification.kinds import FILE_KINDS, FileKind, file_kind
 from mechdesign.verification.tree_bound import tree_bound
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from mechdesign.solvers.result import Progress
 
 OF_A_MAP = "levels of the map"  # the origin of a device map's edges
 AGREE = 1e-9  # relative agreement of figures that are recomputed in floating point
 _EXPORTED = (".csv", ".json", ".parquet")  # suffixes of tables without the data to rebuild their claim
-OnProgress = Callable[[Progress], None] | None
-Check = Callable[[MechanismFile, Any], tuple[list[str], bool | None]]
-CHECKS: Registry[Check] = Registry("objective checks")  # of programs that are not `Coupled`, by name
+OnProgress = Callable[["Progress"], None] | None
+_PLAIN = "optimal"  # the program whose objective is the expected loss and whose bound is that of the multipliers
 
 
-def check_objective(stored: MechanismFile) -> tuple[list[str], bool | None]:
-    """Reasons to refuse objective, limits and bound of a program; True if the bound is proved, None if unchecked."""
-    mechanism = stored.mechanism
-    program = rebuilt_program(mechanism.attrs["program"], stored.problem, stored.parameters)
-    if mechanism.attrs.get("objective_of") != program.objective_of:
-        return [f"objective_of: is not {program.objective_of!r}"], None
-    if program.name in CHECKS:
-        return CHECKS[program.name](stored, program)
-    if not isinstance(program, Coupled):
-        # An extension states its program again and registers no check.
-        raise KeyError(program.name)
-    rows = program.side_rows()
-    table = mechanism["mass"].values / float(ROW_SUM)
-    reasons = figure_differences(mechanism, {"objective": objective(program.base_cost(), rows, table)})
-    # Rounded up: a limit that holds in doubles only by rounding is refused.
-    exceeded = np.flatnonzero(rows.excess_up(table))
-    if len(exceeded):
-        reasons.append(f"{rows.names[exceeded[0]]}: exceeds the limit, and so do {len(exceeded) - 1} other rows")
-    if isinstance(program, Constrained):
-        # Limits on discs are compared in integers by their own reader.
-        limits = limit_solver(program)
-        reasons += [] if limits is None else limits.breaches(mechanism["mass"].values)
-    bounded = bounded_rows(stored, program)
-    return reasons, None if bounded is None else _coupled_follows(mechanism, program, bounded)
-
-
-def bounded_rows(stored: MechanismFile, program: Coupled) -> SideRows | None:
-    """The side rows whose multipliers a file has; None if it has constraints that a file cannot hold."""
-    rows = program.side_rows()
-    if not isinstance(program, Constrained):
-        return rows
-    if stored.parameters.get("own_constraints"):
-        return None
-    limits = limit_solver(program)
-    stored_rows = None if limits is None else limits.stored_rows(stored.mechanism)
-    return rows if stored_rows is None else stack_rows([rows, stored_rows], rows.matrix.shape[1])
-
-
-def _coupled_follows(mechanism: xr.Dataset, program: Coupled, rows: SideRows) -> bool | None:
-    if "lower_bound" not in mechanism.attrs:
-        return None
-    problem, multipliers, dual = program.problem, mechanism["multiplier"].values, mechanism["dual"].values
-    if multipliers.shape != rows.limit.shape or not (np.isfinite(multipliers).all() and np.isfinite(dual).all()):
-        return False
-    # Multipliers are untrusted: projected onto the dual cone, any numbers give a valid bound, at worst a poor one.
-    admissible = project_dual(multipliers, rows.epigraph_coefficient)
-    folded = rows.lagrangian_cost_down(program.base_cost(), admissible)
-    by_trees = tree_bound(mechanism, problem.edges, folded)
-    terms = limit_terms(rows.limit, admissible)
-    if by_trees is not None and _agrees(mechanism, sum_down(np.r_[by_trees, terms])):
-        return True
-    pricer = ConePricer(problem.edges, problem.domain.size, problem.anchors)
-    return _agrees(mechanism, coupled_bound(pricer, folded, rows.limit, dual, admissible))
-
-
-def _agrees(mechanism: xr.Dataset, bound: float) -> bool:
+def agrees(mechanism: xr.Dataset, bound: float) -> bool:
     """True if the stored bound is at most the recomputed one."""
     return bool(mechanism.attrs["lower_bound"] <= bound + AGREE * max(abs(bound), 1e-300))
 
@@ -249,6 +190,17 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
     >>> md.verify(md.baselines.exponential(md.load_problem("discrete", secrets=3))).certified
     True
     """
+    return _verify(source, load, bound, on_progress)
+
+
+def verify_cold(path: Path, *, bound: bool = True, on_progress: OnProgress = None) -> Verification:
+    """Verify a file for one use in this process: the `MechanismFile` of a table has no xarray.Dataset."""
+    return _verify(path, load_content, bound, on_progress)
+
+
+def _verify(
+    source: Any, read: Callable[[str | Path], xr.Dataset], bound: bool, on_progress: OnProgress
+) -> Verification:
     kind = file_kind(source)
     if kind is not None:
         if isinstance(source, (str, Path)):
@@ -259,8 +211,8 @@ def verify(source: Any, *, bound: bool = True, on_progress: OnProgress = None) -
         if Path(source).suffix.lower() in _EXPORTED:
             remedy = "give the NetCDF file, or run python -m mechdesign.verification.verify_table on CSV or JSON"
             raise InputError("an exported table cannot rebuild its claim", field="file", value=source, remedy=remedy)
-        mechanism = load(source)
-    elif not isinstance(source, xr.Dataset):
+        mechanism = read(source)
+    elif not is_dataset(source):
         raise InputError("must be a file or a mechanism", field="source", value=type(source).__name__)
     with verification_errors():
         file = MechanismFile.read(mechanism)
@@ -327,7 +279,14 @@ def check_table(file: MechanismFile, *, bound: bool = True, on_progress: OnProgr
 def _check_program(file: MechanismFile) -> tuple[list[str], bool | None]:
     """Reasons to refuse the objective and the limits of a table; True if its bound follows, None without one."""
     attrs = file.mechanism.attrs
-    name, entry = attrs["program"], SOLVERS.get(attrs["program"])
+    name = attrs["program"]
+    if name == _PLAIN and file.positions is None and "objective" not in attrs:
+        return [], _check_bound(file)
+    # Imported here, with all programs and solvers.
+    from mechdesign.solvers.solve import SOLVERS
+    from mechdesign.verification.objectives import check_objective
+
+    entry = SOLVERS.get(name)
     has_objective = entry is not None and entry.rebuild is not None
     between_positions = entry is not None and entry.program.between_positions
     # A position draws means of rows, which limits and bounds between centres say nothing about.
@@ -340,7 +299,7 @@ def _check_program(file: MechanismFile) -> tuple[list[str], bool | None]:
 
 
 def _check_bound(file: MechanismFile) -> bool | None:
-    mechanism, domain, edges = file.mechanism, file.domain, file.edges
+    mechanism, edges = file.mechanism, file.edges
     if "lower_bound" not in mechanism.attrs:
         return None
     if "dual" not in mechanism or not np.isfinite(mechanism["dual"].values).all():
@@ -349,19 +308,13 @@ def _check_bound(file: MechanismFile) -> bool | None:
     cost = mechanism["prior"].values[:, None] * loss
     if trees_prove_bound(mechanism, edges, cost):
         return True
-    # Any anchors give a valid bound, so trying two choices is safe. Which ones the design used is not stored.
-    choices = [np.argmin(loss, axis=0)]
-    if file.same_places:
-        choices.insert(0, np.arange(domain.size))
-    direct = file.metric.direct_distances(domain)
-    for anchors in choices:
-        pricer = ConePricer(edges, domain.size, anchors, direct)
-        if _agrees(mechanism, proved_bound(pricer, cost, mechanism["dual"].values)):
-            return True
-    return False
+    # Imported here: a file with trees needs none of the solvers.
+    from mechdesign.verification.objectives import pricing_proves_bound
+
+    return pricing_proves_bound(file, loss, cost)
 
 
 def trees_prove_bound(mechanism: xr.Dataset, edges: Edges, cost: Matrix) -> bool:
     """True if the trees of a file prove its lower bound for the cost (n, m), without pricing."""
     bound = tree_bound(mechanism, edges, cost)
-    return bound is not None and _agrees(mechanism, bound)
+    return bound is not None and agrees(mechanism, bound)

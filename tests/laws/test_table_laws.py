@@ -14,6 +14,7 @@ from strategies import LAW, mechanisms, problems, tables
 from mechdesign.extend import Edges, repair
 from mechdesign.mechanism.draw import guides, row_masks, scan_row, scan_table, search_rows
 from mechdesign.mechanism.repair import best_reports
+from mechdesign.mechanism.small_draw import scan_small_row, scan_small_table, search_few
 
 ROUNDED = 1 + 1e-12  # relative: shortest paths and exponentials of doubles
 
@@ -58,7 +59,7 @@ def test_remapped_reports_minimise_each_posterior_loss(mechanism) -> None:
 @given(mechanisms(), some.integers(0, 2**62 - 1), some.integers(0, 4))
 @LAW
 def test_every_draw_inverts_the_cumulative_masses(mechanism, x: int, number: int) -> None:
-    """Three routes from the same 62 bits to the first report whose cumulative mass is above them."""
+    """Six routes from the same 62 bits to the first report whose cumulative mass is above them."""
     mass = np.ascontiguousarray(mechanism["mass"].values)
     secret = number % len(mass)
     expected = sum(sum(mass[secret, : y + 1].tolist()) <= x for y in range(mass.shape[1]))
@@ -70,3 +71,6 @@ def test_every_draw_inverts_the_cumulative_masses(mechanism, x: int, number: int
     words = np.array([x << 2], np.uint64)
     search_rows(cumulative, guides(cumulative, shift), shift, np.zeros(1, np.int64), words, 0, drawn)
     assert drawn[0, 0] == expected
+    assert scan_small_row(mass[secret], np.uint64(x)) == expected
+    assert scan_small_table(mass, row_masks(len(mass), secret), np.uint64(x)) == expected
+    assert search_few(cumulative, np.zeros(1, np.int64), words).tolist() == [expected]

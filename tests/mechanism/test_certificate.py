@@ -13,6 +13,7 @@ from fixtures.integer_oracles import reference_violations
 from reference.checking import ROW_SUM
 
 from mechdesign.extend import Edges
+from mechdesign.mechanism import certificate
 from mechdesign.mechanism.certificate import (
     certifying_seconds,
     edge_ratios,
@@ -26,6 +27,13 @@ from mechdesign.mechanism.certificate import (
 TIGHT = Decimal(2) ** -59  # a 62-bit factor rounded down loses at most 2^-61, the Taylor sum far less
 LOGARITHM = 1e-12  # relative: two logarithms of ratios of rounded 62-bit integers
 VACUOUS = 80.0  # nats; from there on the bound is constant, and above every ratio of two masses
+
+
+@pytest.fixture(params=["NumPy", "compiled"])
+def route(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few triples are compared by NumPy, others by compiled kernels."""
+    if request.param == "compiled":
+        monkeypatch.setattr(certificate, "_FEW_TRIPLES", 0)
 
 
 def edges_of(*triples: tuple[int, int, float]) -> Edges:
@@ -94,6 +102,7 @@ def test_edge_ratios_are_those_of_every_length() -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.obligation("table-inequalities")
+@pytest.mark.usefixtures("route")
 def test_the_fast_count_is_the_reference_count(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m, e = (int(x) for x in rng.integers((2, 1, 1), (9, 12, 20)))
@@ -124,6 +133,7 @@ def test_the_counts_of_the_random_tables_are_not_all_alike() -> None:
 
 
 @pytest.mark.obligation("table-inequalities")
+@pytest.mark.usefixtures("route")
 def test_one_unit_above_tight_is_a_violation() -> None:
     rng = np.random.default_rng(2)
     for trial in range(1000):
@@ -154,12 +164,14 @@ def test_one_unit_above_tight_is_a_violation() -> None:
         ([[ROW_SUM], [ROW_SUM - 1]], 1e-17, 0),
     ],
 )
+@pytest.mark.usefixtures("route")
 def test_known_pairs_have_their_count(mass: list[list[int]], length: float, count: int) -> None:
     table, edge = np.array(mass, np.uint64), edges_of((0, 1, length))
     assert violations(table, edge) == reference_violations(table, edge) == count
 
 
 @pytest.mark.parametrize("seed", range(20))
+@pytest.mark.usefixtures("route")
 def test_steepest_is_the_largest_slope(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n, m, e = 6, 5, 9
@@ -178,6 +190,7 @@ def test_steepest_is_the_largest_slope(seed: int) -> None:
 
 
 @pytest.mark.parametrize("rise", [1, 1000, 10**9])
+@pytest.mark.usefixtures("route")
 def test_steepest_of_nearly_equal_rows(rise: int) -> None:
     """Edges of 1e-9 nats, whose ratios in doubles have few digits, against decimals."""
     mass = np.array([[ROW_SUM // 8, ROW_SUM // 4 + rise], [ROW_SUM // 8 + rise, ROW_SUM // 4]], np.uint64)
@@ -191,6 +204,7 @@ def test_steepest_of_nearly_equal_rows(rise: int) -> None:
 
 
 @pytest.mark.parametrize(("mass", "value"), [([[5, 9], [5, 9]], 0.0), ([[5, 9], [6, 8]], math.inf)])
+@pytest.mark.usefixtures("route")
 def test_steepest_over_an_edge_of_length_zero(mass: list[list[int]], value: float) -> None:
     assert max_log_ratio(np.array(mass, np.uint64), edges_of((0, 1, 0.0))).value == value
 

@@ -120,6 +120,7 @@ COMPILED = """
 import ctypes, mmap, os, sys
 import numpy as np
 from mechdesign.mechanism.draw import row_masks, scan_row, scan_table
+from mechdesign.mechanism.small_draw import scan_small_row, scan_small_table
 
 page, rows = mmap.PAGESIZE, 3
 memory = mmap.mmap(-1, rows * page)
@@ -143,12 +144,20 @@ def of_table(secret, x):
 def of_row(x):
     return lambda: scan_row(mass.ravel(), np.uint64(x))
 
+def of_small_table(secret, x):
+    return lambda: scan_small_table(mass, row_masks(rows, secret), np.uint64(x))
+
+def of_small_row(x):
+    return lambda: scan_small_row(mass.ravel(), np.uint64(x))
+
 of_table(0, 0)(), of_row(0)()
 for secret in range(rows):
     for x in (0, (1 << 62) - 1):
-        print(*(died(protected, of_table(secret, x)) for protected in (None, 0, 1, 2)))
+        for scan in (of_table(secret, x), of_small_table(secret, x)):
+            print(*(died(protected, scan) for protected in (None, 0, 1, 2)))
 for x in (0, (1 << 62) - 1):
-    print(*(died(protected, of_row(x)) for protected in (None, 0, 1, 2)))
+    for scan in (of_row(x), of_small_row(x)):
+        print(*(died(protected, scan) for protected in (None, 0, 1, 2)))
 """
 
 
@@ -157,4 +166,4 @@ def test_the_compiled_scans_read_every_page() -> None:
     """A compiler may skip rows that the mask makes useless; reading a protected page ends the process."""
     ended = subprocess.run([sys.executable, "-c", COMPILED], capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.splitlines() == ["False True True True"] * 8
+    assert ended.stdout.splitlines() == ["False True True True"] * 16

@@ -14,7 +14,14 @@ from mechdesign.solvers import incumbent
 from mechdesign.solvers.optimal import optimal_task
 
 GAPS = (1e-3, 1e-4, 1e-6, 1e-7, 1e-8)
-PROBLEMS = [("euclidean", 10), ("euclidean", 15), ("euclidean", 20), ("paris", 15), ("philadelphia", 15)]
+PROBLEMS = [
+    ("euclidean", 6),
+    ("euclidean", 10),
+    ("euclidean", 15),
+    ("euclidean", 20),
+    ("paris", 15),
+    ("philadelphia", 15),
+]
 # The interior point ends at 2e-7 there: it takes five minutes in all.
 LARGE = ("philadelphia", 35)
 

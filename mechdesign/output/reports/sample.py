@@ -60,19 +60,19 @@ def sample_document(
         at = place_on_earth(domain, longitude, latitude)
     # `report` scans the whole row whatever it draws, so that its time reveals little; `sample` is for simulations.
     if isinstance(sampler, Sampler) and count == 1 and seed is None:
-        drawn = sampler.report(secret, at=at)
+        drawn = sampler.report_arrays(secret, at=at)
     else:
-        drawn = sampler.sample(secret, count, at=at, rng=seed)
+        draw = sampler.sample_arrays if isinstance(sampler, Sampler) else sampler.sample
+        drawn = draw(secret, count, at=at, rng=seed)
     axes = [a for a in AXES if f"report_{a}" in drawn.coords]
-    unit = drawn[f"report_{axes[0]}"].attrs["units"]
-    labels = np.ravel(drawn["report_label"].values).tolist() if "report_label" in drawn.coords else None
+    unit = drawn.coords[f"report_{axes[0]}"].attrs["units"]
+    labels = np.ravel(drawn.coords["report_label"].values).tolist() if "report_label" in drawn.coords else None
     # Classes without an order have numbers for coordinates, which say nothing.
     axes = axes if domain.has_distances else []
     coordinates: dict[str, Any] = {} if labels is None else {"report_label": labels}
-    coordinates |= {
-        f"report_{axis}": [round_coordinate(x, digits) for x in np.ravel(drawn[f"report_{axis}"].values).tolist()]
-        for axis, digits in zip(axes, identifying_digits(placed), strict=False)
-    }
+    for axis, digits in zip(axes, identifying_digits(placed), strict=False):
+        values = np.ravel(drawn.coords[f"report_{axis}"].values)
+        coordinates[f"report_{axis}"] = [round_coordinate(x, digits) for x in values.tolist()]
     if longitude is not None:
         assert domain.plane is not None
         east_north = np.column_stack(domain.plane.backward(placed[np.ravel(drawn.values)]))
@@ -106,7 +106,7 @@ def _radii(drawn: Any) -> list[float] | None:
     """The radii of reports, rounded up to three digits; None for mechanisms without radii."""
     if "accuracy" not in drawn.coords:
         return None
-    return round_up(np.ravel(drawn["accuracy"].values))
+    return round_up(np.ravel(drawn.coords["accuracy"].values))
 
 
 def sample_words(document: Mapping[str, Any]) -> Iterator[Block]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mechdesign.base.formatting import number
 from mechdesign.base.registry import Role
@@ -21,8 +21,10 @@ from mechdesign.output.sentences import (
     protection_sentence,
 )
 from mechdesign.output.text_tables import Block
-from mechdesign.verification.audit import Audit
 from mechdesign.verification.verify import OF_A_MAP, Verification
+
+if TYPE_CHECKING:
+    from mechdesign.verification.audit import Audit
 
 
 @dataclass(frozen=True, kw_only=True)
