@@ -74,7 +74,8 @@ def export(
         ),
     ] = False,
     over: Annotated[
-        Path | None, typer.Option("--over", help="Pictures: GeoJSON of lines to draw on the map, such as streets.")
+        Path | None,
+        typer.Option("--over", help="Pictures and pages: GeoJSON of lines to draw on the map, such as streets."),
     ] = None,
     bits: Annotated[
         int | None,

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -16,10 +15,9 @@ from numpy.typing import NDArray
 
 from mechdesign.base.formatting import number
 from mechdesign.base.optional import import_optional
-from mechdesign.base.registry import Role
 from mechdesign.base.streams import visible
 from mechdesign.base.units import METRES
-from mechdesign.errors import InputError, UnsuitableError
+from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.sentences import error_sentence, protection_sentence
 from mechdesign.problem.domain import Domain
@@ -55,7 +53,6 @@ _OTHERS = ("*", "h", "d", "p", "<", ">")
 _BLANK = "0.8"  # grey, of cells without a secret and of streets
 _FORMULA = "$\\mathdefault"  # how Matplotlib writes powers of ten
 _MARGIN = 0.05  # of a network, on each side
-LINE_READER: Role[Callable[[str | Path], list[NDArray[np.float64]]]] = Role("lines")  # of a GeoJSON file, in degrees
 
 
 # Colours are those of Okabe and Ito, safe for any colour vision, one colour and one marker a mechanism; other names get
@@ -103,23 +100,6 @@ def claim_caption(mechanism: xr.Dataset, checked: Verification) -> str:
 def axis_label(axis: str, unit: str) -> str:
     """A coordinate with its unit."""
     return f"{axis} ({'units' if unit == '1' else unit})"
-
-
-def lines_over(path: str | Path | None, domain: Domain) -> list[NDArray[np.float64]]:
-    """The lines (k, 2) near the places of a domain, in its unit; an empty list without a path."""
-    if path is None:
-        return []
-    if domain.plane is None:
-        raise InputError("is in degrees, and the mechanism does not say where on Earth it is", field="over", value=path)
-    low, high = domain.points.min(axis=0), domain.points.max(axis=0)
-    margin = float((high - low).max())
-    near = []
-    for line in LINE_READER.get()(path):
-        # Points out of the reach of the plane are not finite. fmax and fmin skip NaN, and NaN interrupts the line.
-        points = domain.plane.forward(line[:, 0], line[:, 1])
-        if (np.fmax.reduce(points) >= low - margin).all() and (np.fmin.reduce(points) <= high + margin).all():
-            near.append(np.where(np.isfinite(points).all(axis=1, keepdims=True), points, np.nan))
-    return near
 
 
 def place_words(domain: Domain, place: int) -> str:

@@ -19,6 +19,7 @@ from mechdesign.base.validation import validate_call
 from mechdesign.errors import UnsuitableError
 from mechdesign.evaluation.loss import drawn_rows
 from mechdesign.mechanism.mechanism_file import MechanismFile
+from mechdesign.output.lines import lines_over
 from mechdesign.pictures.answers import answers_figure, draws_answers, probability
 from mechdesign.pictures.canvas import (
     ROWS,
@@ -26,7 +27,6 @@ from mechdesign.pictures.canvas import (
     axis_label,
     claim_caption,
     ground_of,
-    lines_over,
     new_figure,
     place_words,
 )

@@ -222,7 +222,8 @@ def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | Non
 
 
 def _interval(low: float, high: float) -> str:
-    """The interval of a share; of one that reaches 0 or 1 only the other end."""
+    """The interval of a share, of which it has no part below 0 or above 1; of one that reaches 0 or 1 the other end."""
+    low, high = max(low, 0.0), min(high, 1.0)
     if (low <= 0) != (high >= 1):
         return f"at most {_percent(high)}" if low <= 0 else f"at least {_percent(low)}"
     return f"{_percent(low)} to {_percent(high)}"

@@ -9,14 +9,25 @@ from mechdesign.cli.export import Exporter
 
 
 def _write_page(
-    file: Path, output: Path, *, mechanisms: list[Path], title: str | None, overwrite: bool, on_progress: Any
+    file: Path,
+    output: Path,
+    *,
+    mechanisms: list[Path],
+    title: str | None,
+    over: Path | None,
+    overwrite: bool,
+    on_progress: Any,
 ) -> None:
     from mechdesign.mechanism.storage import load
-    from mechdesign.web.page import check_page_target, load_shown, save_page
+    from mechdesign.output.text_tables import note
+    from mechdesign.web.page import check_page_target, load_shown, page_of, write_page
 
-    check_page_target(output, overwrite=overwrite)
+    target = check_page_target(output, overwrite=overwrite)
     datasets = [load(path) for path in mechanisms]
-    save_page(load_shown(file), output, mechanisms=datasets, title=title, overwrite=overwrite, on_progress=on_progress)
+    page = page_of(load_shown(file), mechanisms=datasets, over=over, on_progress=on_progress)
+    if "note" in page.facts:
+        note(page.facts["note"])
+    write_page(page, target, title)
 
 
 def _write_client(
@@ -37,5 +48,5 @@ def _write_client(
     return {"folder": str(written), "bytes": sizes}, words
 
 
-PAGE = Exporter(write=_write_page, takes=frozenset({"mechanisms", "title"}))
+PAGE = Exporter(write=_write_page, takes=frozenset({"mechanisms", "over", "title"}))
 CLIENT = Exporter(write=_write_client, takes=frozenset({"bits"}))

@@ -7,7 +7,7 @@ One JSON object, and all arrays little-endian one after another, compressed by g
 | kind | table, rows (of a table too large), factors or region |
 | attrs | attributes of the mechanism, by name |
 | arrays | its variables, by name: dtype, shape, units where it has some, start in the bytes |
-| beside | arrays that it lacks, in the same form: edges rebuilt, degrees, secrets whose rows are carried |
+| beside | arrays that it lacks, in the same form: rebuilt edges, degrees, carried rows, a packed table, lines |
 | edges | number of edges of the claim |
 | protection | within, factor (null where it is not known, "unbounded" where there is none), exact, path |
 | position_loss | the loss to true positions, or null |
@@ -22,14 +22,15 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from mechdesign.base.arrays import Indices
 from mechdesign.base.formatting import TIMES, format_cell, number
 from mechdesign.base.streams import visible
 from mechdesign.base.units import plural_unit
@@ -40,6 +41,7 @@ from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.schema import stored_points, without_derived
 from mechdesign.output.captions import mechanism_words, readable_unit
 from mechdesign.output.compare import AT_CLAIM
+from mechdesign.output.lines import lines_over
 from mechdesign.output.sentences import (
     any_gap,
     bound_sentence,
@@ -53,12 +55,14 @@ from mechdesign.output.sentences import (
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.vocabulary import words_of
 from mechdesign.verification.verify import Verification
-from mechdesign.web.identity import exact, identity_of, parameter_words
+from mechdesign.web.basemap import lines_beside
+from mechdesign.web.identity import CHECKSUM, exact, identity_of, parameter_words
+from mechdesign.web.page_table import PageTable
 
-MOST_MASSES = 900 * 900  # of a table in a page: 6.5 MB, proved in seconds
 MOST_PLACES = 50_000  # of a factored mechanism in a page
 MOST_GENERATORS = 1_000_000  # of its columns
 MOST_LISTED = 60  # places in the table for readers without scripts
+_TABLE = ("mass", "edge_tail", "edge_head", "edge_length")
 
 
 class Arrays:
@@ -100,9 +104,10 @@ def headline(stored: MechanismFile, checked: Verification) -> str:
     return join_sentences([stopped_sentence(stored, attrs.get("stopped"), gap), *parts])
 
 
-def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict[str, Any]) -> tuple[str, bytes]:
-    """The kind and the bytes of a page of a mechanism that was verified."""
-    arrays, mechanism = Arrays(), stored.mechanism
+def mechanism_contents(table: PageTable, facts: dict[str, Any], over: str | Path | None = None) -> tuple[str, bytes]:
+    """The kind and the bytes of a page of a mechanism that was verified; over: GeoJSON of lines on its map."""
+    arrays, stored, checked = Arrays(), table.stored, table.checked
+    mechanism = stored.mechanism
     for dim, most in (("place", MOST_PLACES), ("generator", MOST_GENERATORS)):
         if stored.is_factored and mechanism.sizes.get(dim, 0) > most:
             raise InputError(
@@ -111,24 +116,21 @@ def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict
                 value=mechanism.sizes[dim],
                 remedy="make a page of a smaller area, or use verify and plot",
             )
-    beside: dict[str, NDArray[Any]] = {}
-    carried = None
+    beside = lines_beside(lines_over(over, stored.domain), stored.domain)
+    left_out: tuple[str, ...] = ()
     if stored.is_factored:
         edges = stored.edges
         beside |= {"claim_tail": edges.tail, "claim_head": edges.head, "claim_length": edges.length}
-    elif mechanism["mass"].size > MOST_MASSES:
-        carried = near_rows(stored, MOST_MASSES // mechanism.sizes["report"])
-        edges = stored.edges
-        inside = np.isin(edges.tail, carried) & np.isin(edges.head, carried)
-        beside |= {"carried": carried, "mass": mechanism["mass"].values[carried]}
-        beside |= {"claim_tail": edges.tail[inside].astype(np.int64), "claim_head": edges.head[inside].astype(np.int64)}
-        beside["claim_length"] = edges.length[inside]
+    elif table.rounded is not None:
+        beside["packed"], left_out = np.frombuffer(table.packed, np.uint8), _TABLE
+    elif table.carried is not None:
+        beside |= _rows_beside(stored, table.carried)
+        left_out = _TABLE
     degrees = degrees_of(stored.domain, stored_points(mechanism, "secret"))
     if degrees is not None:
         beside["degrees"] = degrees
-    left_out = ("mass", "edge_tail", "edge_head", "edge_length") if carried is not None else ()
     contents: dict[str, Any] = {
-        "kind": "factors" if stored.is_factored else "table" if carried is None else "rows",
+        "kind": "factors" if stored.is_factored else "table" if table.carried is None else "rows",
         "attrs": {str(name): plain(value) for name, value in mechanism.attrs.items()},
         "arrays": {
             str(name): arrays.place(variable.values, **_unit(variable))
@@ -146,6 +148,19 @@ def mechanism_contents(stored: MechanismFile, checked: Verification, facts: dict
     return contents["kind"], arrays.pack(contents)
 
 
+def _rows_beside(stored: MechanismFile, carried: Indices) -> dict[str, NDArray[Any]]:
+    """Rows of a table that is too large for a page, and the edges between them."""
+    edges = stored.edges
+    inside = np.isin(edges.tail, carried) & np.isin(edges.head, carried)
+    return {
+        "carried": carried,
+        "mass": stored.mechanism["mass"].values[carried],
+        "claim_tail": edges.tail[inside].astype(np.int64),
+        "claim_head": edges.head[inside].astype(np.int64),
+        "claim_length": edges.length[inside],
+    }
+
+
 def protection_contents(checked: Verification) -> dict[str, Any]:
     """The numbers of the sentence on protection."""
     p = checked.protection
@@ -157,25 +172,6 @@ def protection_contents(checked: Verification) -> dict[str, Any]:
 
 def _unit(variable: xr.Variable) -> dict[str, str]:
     return {"units": str(variable.attrs["units"])} if "units" in variable.attrs else {}
-
-
-def near_rows(stored: MechanismFile, count: int) -> NDArray[np.int64]:
-    """The likeliest secret and those nearest to it by edges, at most `count`, ascending."""
-    edges = stored.edges
-    first = int(np.argmax(stored.mechanism["prior"].values))
-    # Breadth first along short edges: the carried rows are adjacent, so that edges between them can be proved.
-    neighbours: list[list[int]] = [[] for _ in range(stored.domain.size)]
-    order = np.argsort(edges.length, kind="stable")
-    for u, v in zip(edges.tail[order].tolist(), edges.head[order].tolist(), strict=True):
-        neighbours[u].append(v)
-        neighbours[v].append(u)
-    seen, waiting = {first}, deque([first])
-    while waiting and len(seen) < count:
-        for v in neighbours[waiting.popleft()]:
-            if v not in seen and len(seen) < count:
-                seen.add(v)
-                waiting.append(v)
-    return np.array(sorted(seen), np.int64)
 
 
 def plain(value: object) -> str | int | float:
@@ -195,8 +191,9 @@ def degrees_of(domain: Domain, points: NDArray[np.float64]) -> NDArray[np.float6
         return None
 
 
-def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, Any]:
-    """Texts of the page of a mechanism, each one line without control characters."""
+def mechanism_facts(table: PageTable, source: xr.Dataset) -> dict[str, Any]:
+    """Texts of the page of a mechanism, the `source` of its table: one line each, without control characters."""
+    stored, checked = table.stored, table.checked
     mechanism = stored.mechanism
     attrs, domain = mechanism.attrs, stored.domain
     loss_unit = readable_unit(stored.loss_unit)
@@ -216,22 +213,29 @@ def mechanism_facts(stored: MechanismFile, checked: Verification) -> dict[str, A
         "row_ratio": ("ratio of rows (positions draw mixtures of rows)", checked.row_ratio, "of the claim of rows"),
     }
     claims = {"claim": checked.claim, "position_claim": checked.position_claim}
-    return identity_of(mechanism, "mechanism", parameters=parameter_words(mechanism)) | {
-        **{name: visible(claim) for name, claim in claims.items() if claim is not None},
-        "sentence": headline(stored, checked),
-        "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
-        "unit": plural_unit(domain.unit),
-        "noun": words_of(domain).report_noun,
-        "loss_unit": loss_unit,
-        "report_unit": plural_unit(stored.report_unit),
-        "same_places": stored.same_places,
-        "figures": [
-            {"key": key, "name": name, "text": exact(value), "unit": unit}
-            for key, (name, value, unit) in figures.items()
-            if value is not None
-        ],
-        "listed": _most_likely_places(stored),
-    }
+    identity, note = identity_of(source, "mechanism", parameters=parameter_words(mechanism)), table.note()
+    if table.rounded is not None:
+        identity["provenance"][f"{CHECKSUM} before rounding"] = identity["provenance"].pop(CHECKSUM)
+    return (
+        identity
+        | ({} if note is None else {"note": note})
+        | {
+            **{name: visible(claim) for name, claim in claims.items() if claim is not None},
+            "sentence": headline(stored, checked),
+            "subtitle": f"{_places(stored)} · {visible(attrs['program']).replace('_', ' ')} mechanism",
+            "unit": plural_unit(domain.unit),
+            "noun": words_of(domain).report_noun,
+            "loss_unit": loss_unit,
+            "report_unit": plural_unit(stored.report_unit),
+            "same_places": stored.same_places,
+            "figures": [
+                {"key": key, "name": name, "text": exact(value), "unit": unit}
+                for key, (name, value, unit) in figures.items()
+                if value is not None
+            ],
+            "listed": _most_likely_places(stored),
+        }
+    )
 
 
 def comparison_facts(rows: Sequence[Mapping[str, Any]], unit: str, mechanism: xr.Dataset) -> dict[str, Any]:

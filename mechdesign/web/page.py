@@ -24,18 +24,30 @@ from mechdesign.output.packaged import package_file, package_script
 from mechdesign.output.sweep import SWEEP
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.kinds import file_kind
-from mechdesign.verification.verify import require_certified
 from mechdesign.web.contents import comparison_facts, mechanism_contents, mechanism_facts
 from mechdesign.web.curve import curve_facts
+from mechdesign.web.page_table import page_table
 
 SUFFIXES = (".html", ".htm")
 _DEVICE = ("frame", "table", "region", "plane", "places", "draw", "ball")  # of web/device
 _SHARED = (
-    "checkFactors, exactly, randomBytes, sha256, readRegion, NODES, WEIGHTS, "
+    "checkFactors, exactly, randomBytes, sha256, backward, readFrame, readRegion, NODES, WEIGHTS, "
     "Places, TableRows, PositionRows, FactorRows, RegionRows"
 )  # exports of these modules
 _PROOF = (
-    *("arrays", "exponential", "claim", "pairs", "table", "positions", "discs", "figures", "factors"),
+    *(
+        "arrays",
+        "packed",
+        "exponential",
+        "claim",
+        "pairs",
+        "table",
+        "gentle",
+        "positions",
+        "discs",
+        "figures",
+        "factors",
+    ),
     *("nouns", "squares", "paths", "protection", "sentence", "region", "prove", "open"),
 )  # of web/browser/proof, in the order in which they are read
 _VIEW = ("numbers", "model", "ground", "colours", "map", "panel", "explore", "region", "main")  # of web/browser/view
@@ -43,7 +55,10 @@ _VIEW = ("numbers", "model", "ground", "colours", "map", "panel", "explore", "re
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The content of a page. facts: texts by name; packed: data that a browser proves, or None."""
+    """The content of a page. facts: texts by name; packed: data that a browser proves, or None.
+
+    facts["note"], where it is, says how the page differs from the file.
+    """
 
     kind: str
     facts: dict[str, Any]
@@ -67,6 +82,7 @@ def save_page(
     *,
     comparison: Sequence[Mapping[str, Any]] | None = None,
     mechanisms: Sequence[xr.Dataset] = (),
+    over: str | Path | None = None,
     title: str | None = None,
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
@@ -83,6 +99,8 @@ def save_page(
         Of `md.compare`, to show next to the mechanism.
     mechanisms : sequence of Dataset
         All mechanisms of an estimate's reports: its intervals are then recomputed first.
+    over : str or Path
+        A GeoJSON file of lines on the map of a mechanism, such as coast and roads (extra `geo`).
     title : str
         A line at the top, such as the name of the place.
     on_progress : callable
@@ -105,7 +123,13 @@ def save_page(
     'line.html'
     """
     target = check_page_target(path, overwrite=overwrite)
-    text = page_text(result, comparison=comparison, mechanisms=mechanisms, title=title, on_progress=on_progress)
+    page = page_of(result, comparison=comparison, mechanisms=mechanisms, over=over, on_progress=on_progress)
+    return write_page(page, target, title)
+
+
+def write_page(page: Page, target: Path, title: str | None) -> Path:
+    """Write a page to a file that was checked."""
+    text = _render(page, title)
     write_atomically(target, lambda temporary: temporary.write_text(text, encoding="utf-8", newline="\n"))
     return target
 
@@ -121,17 +145,17 @@ def load_shown(path: str | Path) -> Any:
     return load_sealed(path, *SHOWN.values(), noun="a mechanism, sweep or estimate")
 
 
-def page_text(
+def page_of(
     result: Any,
     *,
     comparison: Sequence[Mapping[str, Any]] | None = None,
     mechanisms: Sequence[xr.Dataset] = (),
-    title: str | None = None,
+    over: str | Path | None = None,
     on_progress: Callable[[Progress], None] | None = None,
-) -> str:
-    """The HTML of `save_page`, with the same errors."""
+) -> Page:
+    """The content of `save_page`, with the same errors."""
     schema = visible(result.attrs.get("schema") if isinstance(result, xr.Dataset) else type(result).__name__)
-    if schema not in PAGES:
+    if schema not in PAGES and schema not in MECHANISMS:
         raise InputError(
             "has no page",
             field="file",
@@ -147,17 +171,17 @@ def page_text(
         )
     if comparison is not None and schema not in MECHANISMS:
         raise InputError("is for mechanisms", field="page", value=schema, remedy="pass a mechanism")
-    page = PAGES[schema](result, mechanisms, on_progress)
+    if over is not None and schema not in MECHANISMS:
+        raise InputError("is for mechanisms", field="over", value=schema, remedy="pass a mechanism")
+    page = _mechanism_page(result, over) if schema in MECHANISMS else PAGES[schema](result, mechanisms, on_progress)
     compared = None if comparison is None else comparison_facts(comparison, page.facts["loss_unit"], result)
-    return _render(replace(page, facts=page.facts | {"comparison": compared}), title)
+    return replace(page, facts=page.facts | {"comparison": compared})
 
 
-def _mechanism_page(result: xr.Dataset, *_: object) -> Page:
-    checked = require_certified(result)
-    stored = checked.file
-    assert stored is not None
-    facts = mechanism_facts(stored, checked)
-    kind, packed = mechanism_contents(stored, checked, facts)
+def _mechanism_page(result: xr.Dataset, over: str | Path | None) -> Page:
+    table = page_table(result)
+    facts = mechanism_facts(table, result)
+    kind, packed = mechanism_contents(table, facts, over)
     return Page(kind=kind, facts=facts, packed=packed)
 
 
@@ -165,9 +189,9 @@ def _curve_page(curve: xr.Dataset, *_: object) -> Page:
     return Page(kind="curve", facts=curve_facts(curve))
 
 
-PAGES: Registry[Callable[..., Page]] = Registry(
-    "pages", {**dict.fromkeys(MECHANISMS, _mechanism_page), SWEEP.name: _curve_page}
-)  # by schema, or by class without a Dataset; called with the result, mechanisms of an estimate, and a callback
+# Of other results than mechanisms, by schema, or by class without a Dataset. Each is called with the result, the
+# mechanisms of an estimate, and a callback.
+PAGES: Registry[Callable[..., Page]] = Registry("pages", {SWEEP.name: _curve_page})
 SHOWN: Registry[Schema] = Registry("schemas of pages", {**MECHANISMS, SWEEP.name: SWEEP})
 
 

@@ -22,7 +22,7 @@ from mechdesign.evaluation.loss import mechanism_loss
 from mechdesign.mechanism.certificate import ROW_SUM, max_log_ratio, violations
 from mechdesign.mechanism.hashing import seal
 from mechdesign.mechanism.mechanism_file import MechanismFile
-from mechdesign.verification.verify import require_certified
+from mechdesign.verification.verify import Verification, require_certified
 
 BITS = (32, 24)
 ROW_BITS = 62
@@ -33,9 +33,10 @@ _SIDE = 8  # reports of a block; 8 columns of a city of 1,300 cells lie within t
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundedTable:
-    """A table whose masses are multiples of 2^(62 - bits): its certified Dataset, and its loss before and after."""
+    """A table whose masses are multiples of 2^(62 - bits), its proof, and its loss before and after."""
 
     mechanism: xr.Dataset
+    checked: Verification
     bits: int
     before: float
     after: float
@@ -43,9 +44,10 @@ class RoundedTable:
     def sentence(self) -> str:
         """The loss of rounding, rounded up."""
         more = 100 * max(0.0, self.after / self.before - 1) if self.before > 0 else 0.0
+        after, before = number(self.after, up=True, digits=6), number(self.before, up=False, digits=6)
         return (
-            f"rounded to {self.bits} bits and certified again: the expected loss is {number(self.after, up=True)} "
-            f"instead of {number(self.before, up=False)}, {number(more, up=True, digits=2)} % more"
+            f"rounded to {self.bits} bits and certified again: the expected loss is {after} instead of {before}, "
+            f"{number(more, up=True, digits=2)} % more"
         )
 
 
@@ -72,11 +74,12 @@ def round_mechanism(mechanism: xr.Dataset, bits: int) -> RoundedTable:
             raise _unsuitable_error(bits, "no rounded table has the claim")
     rounded = _with_masses(mechanism, mass, file)
     try:
-        require_certified(rounded)
+        checked = require_certified(rounded)
     except VerificationError as error:
         raise _unsuitable_error(bits, error.message) from error
     return RoundedTable(
         mechanism=rounded,
+        checked=checked,
         bits=bits,
         before=float(mechanism.attrs["expected_loss"]),
         after=float(rounded.attrs["expected_loss"]),

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,9 +17,10 @@ from fixtures.rows import few_by_default
 from fixtures.tolerances import LINEAR_ALGEBRA
 
 import mechdesign as md
-from mechdesign.errors import InputError, VerificationError
+from mechdesign.errors import InputError, UnsuitableError, VerificationError
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.web import contents as carried
-from mechdesign.web import save_page
+from mechdesign.web import page_table, save_page
 
 SENTENCES = {
     "line": "Protects cells of 1 km, not positions: between two people however close, one report changes the odds by a "
@@ -157,8 +159,92 @@ def test_factors_of_too_many_places_or_generators_are_refused(tmp_path, monkeypa
         save_page(mechanism_of(name), tmp_path / "p.html")
 
 
+def test_large_table_is_rounded_and_carried_whole(monkeypatch, tmp_path, run):
+    """32 bits where they fit, else 24; the note comes before the file, and the checksum is that of the file."""
+    monkeypatch.setattr(page_table, "MOST_EXACT", 1)
+    md.save(exportable("plane"), tmp_path / "m.nc")
+    sizes = {}
+    for bits, most in ((32, 10**6), (24, 1)):
+        monkeypatch.setattr(page_table, "MOST_PACKED", most)
+        code, _, err = run("export", tmp_path / "m.nc", "-o", tmp_path / f"{bits}.html")
+        assert code == 0
+        text = (tmp_path / f"{bits}.html").read_text()
+        contents = json.loads(Texts.in_page(text).contents)
+        assert contents["kind"] == "table"
+        assert "mass" not in contents["arrays"]
+        sizes[bits] = contents["beside"]["packed"]["shape"][0]
+        note = contents["facts"]["note"]
+        assert f"rounded to {bits} bits and certified again" in note
+        assert note in text
+        assert " ".join(err.split()).index(note) < " ".join(err.split()).index("wrote")
+        digest = hashlib.sha256((tmp_path / "m.nc").read_bytes()).hexdigest()
+        assert contents["facts"]["provenance"]["sha256sum of the file before rounding"] == digest
+    assert sizes[24] < sizes[32]
+
+
+@pytest.mark.parametrize("unfit", ["bits", "size"])
+def test_table_that_cannot_be_rounded_is_carried_in_part(monkeypatch, unfit):
+    monkeypatch.setattr(page_table, "MOST_EXACT", 4 * 9)
+    if unfit == "size":
+        monkeypatch.setattr(page_table, "MOST_ROUNDED", 9)
+    else:
+
+        def refuse(*_):
+            raise UnsuitableError("too few bits", field="bits", value=32)
+
+        monkeypatch.setattr(page_table, "round_mechanism", refuse)
+    contents = json.loads(texts_of(exportable("plane")).contents)
+    assert contents["kind"] == "rows"
+    assert contents["facts"]["note"] == "This page has 4 of 9 rows: the browser cannot prove the others."
+
+
+def test_lines_of_a_file_are_cut_to_the_map(tmp_path, run):
+    """A line across the area and one far from it; the corners of the first are found again to a pixel."""
+    area = ["area", "--box", "12.47,41.89,12.485,41.90", "--cell", "200", "--within", "200", "--factor", "2"]
+    assert run(*area, "--program", "planar-laplace", "-o", tmp_path / "a.nc")[0] == 0
+    near, far = [[12.40, 41.895], [12.478, 41.895], [12.478, 41.80]], [[2.0, 48.0], [2.1, 48.1]]
+    lines = [{"type": "LineString", "coordinates": line} for line in (near, far)]
+    (tmp_path / "l.geojson").write_text(json.dumps({"type": "GeometryCollection", "geometries": lines}))
+    code, _, err = run("export", tmp_path / "a.nc", "-o", tmp_path / "a.html", "--over", tmp_path / "l.geojson")
+    assert code == 0, err
+    texts = Texts.in_page((tmp_path / "a.html").read_text())
+    contents = json.loads(texts.contents)
+
+    def values(name, kind):
+        entry = contents["beside"][name]
+        return np.frombuffer(texts.arrays, kind, entry["shape"][0], entry["start"])
+
+    left, low, right, high = values("over_box", "<f8")
+    domain = MechanismFile.read(md.load(tmp_path / "a.nc")).domain
+    half = np.array(domain.cell) / 2
+    assert [left, low] == pytest.approx(domain.points.min(axis=0) - half)
+    assert [right, high] == pytest.approx(domain.points.max(axis=0) + half)
+    assert values("over_first", "<u4").tolist() == [0, 3]
+    corner = domain.plane.forward(np.array([12.478]), np.array([41.895]))[0]
+    x = left + (right - left) * values("over_x", "<u2") / 65535
+    y = low + (high - low) * values("over_y", "<u2") / 65535
+    assert [x[1], y[1]] == pytest.approx(corner, abs=(right - left) / 1000)
+    assert x[0] == left
+    assert y[2] == low
+    code, _, err = run("export", tmp_path / "a.nc", "-o", tmp_path / "web", "--over", tmp_path / "l.geojson")
+    assert code == 2
+    assert "does not apply" in err
+
+
+def test_pages_open_in_the_middle_of_a_uniform_prior():
+    """The middle of 3 x 3 cells is the fifth; of a prior with one highest cell it is that one."""
+    stored = MechanismFile.read(exportable("plane"))
+    prior = np.full(9, 1 / 9)
+    for changed, wanted in ((0, 4), (0.1, 0)):
+        prior[0] += changed
+        other = exportable("plane").copy()
+        other["prior"] = ("secret", prior / prior.sum())
+        assert page_table.likeliest_in_the_middle(replace(stored, mechanism=other)) == wanted
+
+
 def test_rows_of_a_large_table_are_near_ones(monkeypatch):
-    monkeypatch.setattr(carried, "MOST_MASSES", 4 * 9)
+    monkeypatch.setattr(page_table, "MOST_EXACT", 4 * 9)
+    monkeypatch.setattr(page_table, "MOST_ROUNDED", 0)
     texts = texts_of(exportable("plane"))
     contents = json.loads(texts.contents)
     assert contents["kind"] == "rows"
@@ -166,7 +252,7 @@ def test_rows_of_a_large_table_are_near_ones(monkeypatch):
     assert "mass" not in contents["arrays"]
     near = np.frombuffer(texts.arrays, "<i8", 4, contents["beside"]["carried"]["start"])
     assert len(near) == 4
-    assert int(np.argmax(exportable("plane")["prior"].values)) in near
+    assert page_table.likeliest_in_the_middle(MechanismFile.read(exportable("plane"))) in near
 
 
 @pytest.mark.exhaustive

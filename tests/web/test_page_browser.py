@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import zlib
 from dataclasses import replace
 from itertools import islice
@@ -262,6 +263,34 @@ def test_reports_on_land_are_cells_of_the_map(tmp_path, open_page):
     assert "off by" in page.inner_text("#report")
     page.mouse.click(*[page.locator("#map").bounding_box()[axis] + 150 for axis in ("x", "y")])
     assert shown.complaints == []
+
+
+def test_a_click_anywhere_answers(page_file, open_page):
+    """Of cells with a hole a click in the hole names the nearest cell and says so; sentences have the figures."""
+    page = open_page(page_file("holes")).page
+    seen = page.evaluate("""async () => {
+      const canvas = document.getElementById("map");
+      const box = canvas.getBoundingClientRect();
+      const seen = [];
+      for (let i = 1; i < 12; i++) {
+        for (let j = 1; j < 12; j++) {
+          const at = { clientX: box.left + (box.width * i) / 12, clientY: box.top + (box.height * j) / 12 };
+          canvas.dispatchEvent(new MouseEvent("click", at));
+          const text = (id) => document.getElementById(id).textContent;
+          seen.push([document.getElementById("outside").hidden, text("place-title"), text("place-words")]);
+        }
+      }
+      return seen;
+    }""")
+    assert {hidden for hidden, _, _ in seen} == {True, False}
+    assert len({title for _, title, _ in seen}) > 5
+    page.click("#draw")
+    words = page.inner_text("#report-words")
+    assert words.startswith("Whoever knows the prior gives your ")
+    shown = page.inner_text("#explore") + words + "".join(said for _, _, said in seen)
+    shares = [float(found.replace(",", "")) for found in re.findall(r"([0-9,.]+)[ \xa0]%", shown)]
+    assert len(shares) > 3
+    assert max(shares) <= 100
 
 
 @pytest.mark.exhaustive

@@ -37,7 +37,7 @@ from mechdesign.base.formatting import number, percent
 from mechdesign.factored import FactoredMechanism
 from mechdesign.positions import Positions
 from mechdesign.verification import verify_table
-from mechdesign.web import contents as carried
+from mechdesign.web import page_table
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 COLUMNS = "factored, columns"
@@ -405,6 +405,76 @@ def test_positions_are_proved_and_assumptions_listed(outcomes, kind):
     assert "any two positions" in json.loads(honest(kind).contents)["facts"]["sentence"]
 
 
+FAST = {"MOST_COMPARED = 2e7": "MOST_COMPARED = 0", "MOST_EXACT_GRADIENTS = 100_000": "MOST_EXACT_GRADIENTS = 0"}
+
+
+@pytest.fixture(scope="module")
+def fast_outcomes(tmp_path_factory):
+    """Of honest and of forged pages, proved as large ones are: in doubles where the margin allows it."""
+    forged = {name: PLACED[name][0]() for name in FOUND_FAST}
+    texts = {ANYWHERE: honest(ANYWHERE), QUARTERS: honest(QUARTERS), "plane": honest("plane"), **forged}
+    mass = mechanism_of("plane")["mass"].values.copy()
+    # One unit on the tightest inequality: doubles cannot tell it from equality.
+    texts["a unit"] = forge_page("plane", mass=moved_by_a_unit(mass))
+    found = proved_in_node(tmp_path_factory.mktemp("fast"), list(texts.values()), constants=FAST)
+    return dict(zip(texts, found, strict=True))
+
+
+FOUND_FAST = ("masses", "one lower level", "masses, quarters", "one lower level of a quarter")
+
+
+def moved_by_a_unit(mass: np.ndarray) -> np.ndarray:
+    worst = json.loads(honest("plane").contents)["verification"]["worst"]
+    u, v, y = worst["secret"], worst["other"], worst["report"]
+    other = (y + 1) % mass.shape[1]
+    step = np.uint64(2**20)
+    mass[u, y], mass[u, other] = mass[u, y] + step, mass[u, other] - step
+    assert v != u
+    return mass
+
+
+@pytest.mark.parametrize("name", [ANYWHERE, QUARTERS, "plane"])
+def test_large_pages_have_the_figures_of_exact_proofs(fast_outcomes, outcomes, name):
+    fast, exact = fast_outcomes[name], outcomes[name]
+    assert fast["faults"] == []
+    assert fast["figures"]["inequalities"] == exact["figures"]["inequalities"]
+    assert fast["figures"]["compared"] < exact["figures"]["compared"]
+    assert fast["figures"]["value"] == pytest.approx(exact["figures"]["value"], rel=1e-9)
+    assert fast["figures"]["expected_loss"] == pytest.approx(exact["figures"]["expected_loss"], rel=LINEAR_ALGEBRA)
+    if name != "plane":
+        assert fast["figures"]["gradients"] == exact["figures"]["gradients"]
+        assert any("these gradients" in text and "margin" in text for text in fast["proved"])
+
+
+@pytest.mark.parametrize("name", FOUND_FAST)
+@pytest.mark.obligation("page-proof")
+def test_large_pages_refuse_the_same_gradients(fast_outcomes, refused_positions, name):
+    def steep(outcome):
+        return [fault["text"] for fault in outcome["faults"] if "too steep" in fault["text"]]
+
+    assert steep(fast_outcomes[name]) == steep(refused_positions[name]) != []
+
+
+def test_large_pages_refuse_masses_above_a_tight_inequality(fast_outcomes):
+    assert any("exceeds e^d" in fault["text"] for fault in fast_outcomes["a unit"]["faults"])
+
+
+@pytest.mark.parametrize("name", ["plane", ANYWHERE])
+@pytest.mark.obligation("page-proof")
+def test_rounded_pages_are_proved_whole(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(page_table, "MOST_EXACT", 1)
+    texts = texts_of(mechanism_of(name))
+    packed = json.loads(texts.contents)["beside"]["packed"]
+    place = packed["start"] + packed["shape"][0] - 60
+    bad = Texts.of(texts.contents, texts.arrays[:place] + bytes([texts.arrays[place] ^ 1]) + texts.arrays[place + 1 :])
+    good, broken = proved_in_node(tmp_path, [texts, bad])
+    assert good["faults"] == []
+    assert good["figures"]["partial"] is False
+    assert good["figures"]["rows"] == mechanism_of(name).sizes["secret"]
+    assert any("near that of the file" in text for text in good["assumed"])
+    assert "altered" in broken["faults"][0]["text"]
+
+
 def test_reports_on_land_alone_are_proved_for_positions_anywhere(tmp_path):
     texts = texts_of(position_mechanism("land"))
     (outcome,) = proved_in_node(tmp_path, [texts])
@@ -423,7 +493,8 @@ def test_a_page_has_levels_of_cells_or_of_quarters(tmp_path):
 
 
 def test_positions_of_partial_tables_are_assumed(tmp_path, monkeypatch):
-    monkeypatch.setattr(carried, "MOST_MASSES", 30)
+    monkeypatch.setattr(page_table, "MOST_EXACT", 30)
+    monkeypatch.setattr(page_table, "MOST_ROUNDED", 0)
     (outcome,) = proved_in_node(tmp_path, [texts_of(mechanism_of(ANYWHERE))])
     assert outcome["faults"] == []
     assert "gradients" not in outcome["figures"]
@@ -498,7 +569,8 @@ def test_a_boundary_is_exact(tmp_path):
 
 @pytest.mark.obligation("page-proof")
 def test_large_tables_are_proved_in_part_and_say_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(carried, "MOST_MASSES", 6 * 9)
+    monkeypatch.setattr(page_table, "MOST_EXACT", 6 * 9)
+    monkeypatch.setattr(page_table, "MOST_ROUNDED", 0)
     texts = texts_of(exportable("plane"))
     (outcome,) = proved_in_node(tmp_path, [texts])
     assert json.loads(texts.contents)["kind"] == "rows"

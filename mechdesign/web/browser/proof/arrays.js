@@ -1,7 +1,8 @@
 // The data of a page, gzipped, in base64: first the length of its contents (uint32), then these in JSON. Its arrays begin
 // at the next multiple of 8 bytes, little-endian numbers one after another. The checksum of gzip detects damage.
 //
-// A page is { contents, bytes, start }; `array` gives one of its arrays by name, first of the file, then beside it.
+// A page is { contents, bytes, start, made }; `array` gives one of its arrays by name: made of a packed table, of the file,
+// or beside it.
 
 const NUMBERS = {
   u8: BigUint64Array,
@@ -25,16 +26,17 @@ async function unpackPage(text) {
   const end = 4 + new DataView(bytes.buffer).getUint32(0, true);
   const contents = JSON.parse(new TextDecoder().decode(bytes.subarray(4, end)));
   // A typed array must start at a multiple of its item size, 8 bytes at most.
-  return { contents, bytes, start: 8 * Math.ceil(end / 8) };
+  return { contents, bytes, start: 8 * Math.ceil(end / 8), made: {} };
 }
 
 /** True if a page has an array of this name. */
 function has(page, name) {
-  return name in page.contents.arrays || name in page.contents.beside;
+  return name in page.made || name in page.contents.arrays || name in page.contents.beside;
 }
 
 /** The array `name` as typed numbers, in the order of the file, last dimension fastest. */
 function array(page, name) {
+  if (name in page.made) return page.made[name];
   const entry = page.contents.arrays[name] ?? page.contents.beside[name];
   if (!entry) throw new RangeError(`the page has no array ${name}`);
   const count = entry.shape.reduce((a, b) => a * b, 1);
@@ -43,7 +45,8 @@ function array(page, name) {
 
 /** The array `name` of place numbers, as 32-bit integers: a page has far fewer than 2^31 places. */
 function places(page, name) {
-  return Int32Array.from(array(page, name), Number);
+  const values = array(page, name);
+  return typeof values[0] === "bigint" ? Int32Array.from(values, Number) : Int32Array.from(values);
 }
 
 /** The secrets whose rows a page carries: all of them unless the table is too large. */

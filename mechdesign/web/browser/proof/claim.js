@@ -1,4 +1,4 @@
-// The claim of a metric and a domain, compared with the edges in exact fractions. T is the scale of the metric, E its
+// The claim of a metric and a domain, compared with the edges: in doubles beyond their error, or in exact fractions. T is the scale of the metric, E its
 // epsilon, B the largest of its levels.
 //
 //     discrete    no edge is longer than T E, and every pair is within it by edges
@@ -19,6 +19,7 @@ for (const [k, end] of [[4, 1], [8, 2], [16, 3], [32, 5], [64, 9]]) {
 // A unit that may stand in a sentence: a printable name of at most 40 characters and four words, without punctuation.
 // The unit is printed inside the claim: free text could pass for a part of that sentence.
 const WORD = /^(?!(?:\S* ){4})(?!.*[.] )[^\p{C}\p{Zl}\p{Zp},;:!?"]{1,40}$/u;
+const BELOW = 1 - 2 ** -46; // of a square: lengths are rounded down by 2^-44, and doubles of both sides are right to 2^-48
 const KINDS = ["discrete", "euclidean", "eikonal", "streets", "graph"];
 
 /** The claim of a metric: { kind, stencil, map, least, most, scale, rate }, levels in nats per unit, rate their largest
@@ -62,7 +63,7 @@ function* claimFaults({ claim, domain, points, unit, edges, whole }) {
   const over = overLimit(points, claim.kind === "discrete", claim.rate);
   for (let e = 0; e < edges.tail.length; e++) {
     const [u, v, nats] = [edges.tail[e], edges.head[e], edges.length[e]];
-    if (over(exactly(nats), u, v) || (claim.kind === "eikonal" && nats === 0 && claim.rate[0] > 0n)) {
+    if (over(nats, u, v) || (claim.kind === "eikonal" && nats === 0 && claim.rate[0] > 0n)) {
       const text = `the edge from ${u} to ${v} is ${nats} nats long, which the claim does not allow`;
       return [{ text, secret: u, other: v }];
     }
@@ -74,8 +75,23 @@ function* claimFaults({ claim, domain, points, unit, edges, whole }) {
   return isWhole(domain, index.length) ? missingNeighbours(index, steps, edges) : [];
 }
 
-/** A function that is true if a fraction of nats exceeds the limit between two places, by exact squares. */
+/** A function that is true if nats, a double or an exact fraction, exceed the limit between two places. Doubles decide if
+ * they are below it by more than rounding, else exact squares. */
 function overLimit(points, discrete, limit) {
+  const exact = exactLimit(points, discrete, limit);
+  const rate = nearestDouble(limit);
+  return (nats, u, v) => {
+    if (typeof nats !== "number") return exact(nats, u, v);
+    let square = discrete ? 1 : 0;
+    for (const axis of discrete ? [] : points) square += (axis[u] - axis[v]) ** 2;
+    // Each side is right to 20 u, u = 2^-53, on at most three axes.
+    if (nats * nats <= rate * rate * square * BELOW) return false;
+    return exact(exactly(nats), u, v);
+  };
+}
+
+/** The same of fractions, by exact squares. */
+function exactLimit(points, discrete, limit) {
   const [p, q] = times(limit, limit);
   if (discrete) return ([a, b]) => a * a * q > p * b * b;
   // Denominators of doubles are powers of 2: with the largest one all coordinates are integers.

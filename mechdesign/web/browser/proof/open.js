@@ -9,6 +9,7 @@ async function openPage(packed) {
     page.map = await device.readRegion(array(page, "compact"));
     page.map.seals = await sealsOf(array(page, "compact"), page.map);
   }
+  if (has(page, "packed")) Object.assign(page.made, await unpackTable(array(page, "packed")));
   return page;
 }
 

@@ -1,43 +1,50 @@
 // Proves that paths of edges join every pair of secrets within the distance of the claim, as `verify_table.py` does.
 //
 // Paths lead over secrets between the two in the order of their cells: none, then the last one in the same direction,
-// then any. Nats along a path are added exactly, as integers of the finest unit of all lengths.
+// then any. Nats along a path are added in doubles, rounded up; if some pair then seems too far apart, exactly, as integers
+// of the finest unit of all lengths.
+
+const ABOVE = 1 + 2 ** -52; // times a sum of two doubles >= 0: not below the exact sum
 
 /** The first pair that no such path joins within the distance, as a list of at most one fault. */
-function* unjoinedPairs(cells, { tail, head, length: lengths }, over) {
-  const count = cells.length;
+function* unjoinedPairs(cells, edges, over) {
+  const sums = { zero: 0, lengthOf: (nats) => nats, add: (a, b) => (a + b) * ABOVE, over };
+  const faults = yield* unjoinedBySums(cells, edges, sums);
+  if (faults.length === 0) return faults;
   // Denominators of doubles are powers of 2: with the largest one every length is an integer.
-  const fine = Array.from(lengths, (nats) => exactly(nats)[1]).reduce((a, b) => (a > b ? a : b), 1n);
-  const near = Array.from({ length: count }, () => new Map());
-  for (let e = 0; e < tail.length; e++) {
-    const [p, q] = exactly(lengths[e]);
-    const nats = (p * fine) / q;
-    near[tail[e]].set(head[e], nats);
-    near[head[e]].set(tail[e], nats);
-  }
+  const fine = Array.from(edges.length, (nats) => exactly(nats)[1]).reduce((a, b) => (a > b ? a : b), 1n);
+  const lengthOf = (nats) => (([p, q]) => (p * fine) / q)(exactly(nats));
+  const exact = { zero: 0n, lengthOf, add: (a, b) => a + b, over: (nats, u, v) => over([nats, fine], u, v) };
+  return yield* unjoinedBySums(cells, edges, exact);
+}
+
+/** The same with sums of nats: zero, lengthOf(nats), add(a, b), and over(sum, u, v), true beyond the distance. */
+function* unjoinedBySums(cells, { tail, head, length: lengths }, { zero, lengthOf, add, over }) {
+  const count = cells.length;
+  const near = new Near(count);
+  for (let e = 0; e < tail.length; e++) near.join(tail[e], head[e], lengthOf(lengths[e]));
   // An edge joins every pair, and the lengths of edges are compared already.
-  if (near.every((others) => others.size === count - 1)) return [];
+  if (near.isComplete()) return [];
   const order = cells.map((_, u) => u).sort((u, v) => compareCells(cells[u], cells[v]));
+  const at = new CellNumbers(cells);
   for (let i = 0; i < count; i++) {
     const u = order[i];
-    const path = new Map([[u, 0n]]);
-    const last = new Map();
-    for (const v of order.slice(i + 1)) {
-      const way = direction(cells[u], cells[v]);
-      let length = null;
-      for (const w of between(u, last.get(way), near[v])) {
-        if (!path.has(w) || !near[v].has(w)) continue;
-        const nats = path.get(w) + near[v].get(w);
+    const path = Array(count).fill(undefined);
+    path[u] = zero;
+    for (let k = i + 1; k < count; k++) {
+      const v = order[k];
+      for (const w of between(u, v, at, near)) {
+        const last = near.length(w, v);
+        if (path[w] === undefined || last === undefined) continue;
+        const nats = add(path[w], last);
         // One path within the distance is enough; the next place between may give a shorter one.
-        if (over([nats, fine], u, v)) continue;
-        length = nats;
+        if (over(nats, u, v)) continue;
+        path[v] = nats;
         break;
       }
-      if (length === null) {
+      if (path[v] === undefined) {
         return [{ text: `no path of edges joins ${u} and ${v} within the distance of the claim`, secret: u, other: v }];
       }
-      path.set(v, length);
-      last.set(way, v);
     }
     if (i % 8 === 0) yield 0.5 + (0.5 * i) / count;
   }
@@ -45,10 +52,67 @@ function* unjoinedPairs(cells, { tail, head, length: lengths }, over) {
 }
 
 /** Candidates for the last secret before v on a path from u, the most likely first. */
-function* between(u, last, near) {
+function* between(u, v, at, near) {
   yield u;
+  const last = at.before(u, v);
   if (last !== undefined) yield last;
-  yield* near.keys();
+  yield* near.of(v);
+}
+
+/** The lengths of edges by their ends: in one array for a table, which has few secrets. */
+class Near {
+  constructor(count) {
+    this.count = count;
+    this.others = Array.from({ length: count }, () => []);
+    this.lengths = count <= 2048 ? Array(count * count).fill(undefined) : new Map();
+    this.dense = count <= 2048;
+  }
+
+  join(u, v, nats) {
+    if (this.length(u, v) === undefined) {
+      this.others[u].push(v);
+      this.others[v].push(u);
+    }
+    for (const at of [u * this.count + v, v * this.count + u]) {
+      if (this.dense) this.lengths[at] = nats;
+      else this.lengths.set(at, nats);
+    }
+  }
+
+  length(u, v) {
+    const at = u * this.count + v;
+    return this.dense ? this.lengths[at] : this.lengths.get(at);
+  }
+
+  of(u) {
+    return this.others[u];
+  }
+
+  isComplete() {
+    return this.others.every((others) => others.length === this.count - 1);
+  }
+}
+
+/** The secrets of lattice places. */
+class CellNumbers {
+  constructor(cells) {
+    this.cells = cells;
+    const least = cells[0].map((_, k) => cells.reduce((low, cell) => Math.min(low, cell[k]), Infinity));
+    const sides = cells[0].map((_, k) => cells.reduce((high, cell) => Math.max(high, cell[k]), -Infinity) - least[k] + 1);
+    this.numberOf = (cell) => cell.reduce((number, place, k) => number * sides[k] + place - least[k], 0);
+    this.at = new Map(cells.map((cell, u) => [this.numberOf(cell), u]));
+  }
+
+  /** The secret between u and v, on the line through both, that is nearest to v; undefined if there is none. */
+  before(u, v) {
+    const [from, to] = [this.cells[u], this.cells[v]];
+    const divisor = to.reduce((a, place, k) => greatestDivisor(a, Math.abs(place - from[k])), 0);
+    for (let steps = divisor - 1; steps > 0; steps--) {
+      const w = this.at.get(this.numberOf(from.map((place, k) => place + ((to[k] - place) / divisor) * steps)));
+      if (w !== undefined) return w;
+    }
+    return undefined;
+  }
 }
 
 function compareCells(a, b) {
@@ -56,13 +120,7 @@ function compareCells(a, b) {
   return 0;
 }
 
-/** The step from one cell to another, divided by its greatest common divisor. */
-function direction(from, to) {
-  const step = to.map((k, axis) => k - from[axis]);
-  const divisor = step.reduce((a, b) => {
-    [a, b] = [Math.abs(a), Math.abs(b)];
-    while (b) [a, b] = [b, a % b];
-    return a;
-  }, 0);
-  return step.map((k) => k / (divisor || 1)).join();
+function greatestDivisor(a, b) {
+  while (b) [a, b] = [b, a % b];
+  return a;
 }

@@ -30,6 +30,8 @@ function* prove(page, { all = false, around } = {}) {
   if (claims) {
     outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.figures));
     outcome.assumed.push("Coordinates, units, prior and names are those of the file.");
+    if (has(page, "packed"))
+      outcome.assumed.push("That this table is near that of the file was computed by mechdesign when this page was made, not here.");
     if (contents.verification.sha256 !== null)
       outcome.assumed.push("The sha256sum of the file was computed by mechdesign: compare it with that of your file.");
     if (contents.comparison) outcome.assumed.push("Figures of other mechanisms come from mechdesign compare.");
@@ -106,11 +108,11 @@ function* proveClaim(page, outcome) {
   const times = claim.scale === 1 ? "" : `${figure(claim.scale, true)} times `;
   const proved = {
     discrete:
-      "No edge is longer than the claim allows, and paths of edges join every pair within its distance, in exact fractions.",
+      "No edge is longer than the claim allows, and paths of edges join every pair within its distance: beyond the error of doubles, or in exact fractions.",
     euclidean:
-      `No edge is longer than ${times}epsilon times the distance of its ends, and paths of edges join every pair of places within that length, in exact fractions.`,
+      `No edge is longer than ${times}epsilon times the distance of its ends, and paths of edges join every pair of places within that length: beyond the error of doubles, or in exact fractions.`,
     eikonal:
-      `No edge is longer than ${times}the largest level times the distance of its ends, in exact fractions, and neighbours are joined.`,
+      `No edge is longer than ${times}the largest level times the distance of its ends, beyond the error of doubles or in exact fractions, and neighbours are joined.`,
   };
   if (whole && proved[kind]) outcome.proved.push(proved[kind]);
   const assumed = {
@@ -130,11 +132,10 @@ function* proveTable(page, outcome) {
   const row = new Map(Array.from(rows, (u, r) => [u, r]));
   const edges = claimEdges(page);
   // Edges between row numbers of the page: of a table in part, rows are numbered as they are carried.
-  const rowEdges = {
-    tail: edges.tail.map((u) => row.get(u)),
-    head: edges.head.map((u) => row.get(u)),
-    length: edges.length,
-  };
+  const rowEdges =
+    rows.length === count
+      ? edges
+      : { tail: edges.tail.map((u) => row.get(u)), head: edges.head.map((u) => row.get(u)), length: edges.length };
   outcome.faults.push(...(yield* part(rowFaults(mass, rows, reports), "adding up the rows", 0.15, 0.3)));
   const result = yield* part(
     edgeFaults(mass, rows, reports, rowEdges, page.contents.verification.worst),

@@ -237,7 +237,6 @@ function positionLoss(page, mass) {
   }
   const [secrets, reports] = [axesOf(page, "secret"), axesOf(page, "report")];
   if (reports.length !== secrets.length || reports[0].length < 2 || unitOf(page, "report_x") !== unitOf(page, "secret_x")) return null;
-  const away = (u, y) => secrets.map((axis, k) => reports[k][y] - axis[u]);
   const onLattice = reports.every((axis, k) =>
     // At centres or corners of cells, in halves of a cell.
     axis.every((at) => Math.abs((2 * (at - domain.origin[k])) / cell[k] - Math.round((2 * (at - domain.origin[k])) / cell[k])) <= 1e-9),
@@ -248,17 +247,37 @@ function positionLoss(page, mass) {
   const [prior, width] = [array(page, "prior"), reports[0].length];
   const steps = around ? AROUND : [null];
   const cost = loss === "squared" ? meanSquares(cell) : meanDistances(cell[0]);
+  const masses = Float64Array.from(mass, Number);
   let total = 0;
   for (const [k, step] of steps.entries()) {
-    const of = cost(step);
+    const of = costBetween(secrets, reports, onLattice ? cell : null, cost(step));
     for (let u = 0; u < prior.length; u++) {
       const from = (around ? around[9 * u + k] : u) * width;
       let row = 0;
-      for (let y = 0; y < width; y++) row += Number(mass[from + y]) * of(away(u, y));
+      for (let y = 0; y < width; y++) row += masses[from + y] * of(u, y);
       total += prior[u] * row;
     }
   }
   return total * 2 ** -62;
+}
+
+/** The cost (u, y) of displacements; on half the cells of a lattice each displacement is computed once. */
+function costBetween(secrets, reports, cell, cost) {
+  if (cell === null) return (u, y) => cost(secrets.map((axis, k) => reports[k][y] - axis[u]));
+  const steps = secrets.map((axis, k) => {
+    const places = [axis, reports[k]].map((values) => Int32Array.from(values, (at) => Math.round((2 * (at - axis[0])) / cell[k])));
+    const [low, high] = [Math.min, Math.max].map((end) => places.map((values) => values.reduce((a, b) => end(a, b))));
+    return { own: places[0], report: places[1], least: low[1] - high[0], count: high[1] - low[0] - low[1] + high[0] + 1 };
+  });
+  const known = new Float64Array(steps.reduce((size, { count }) => size * count, 1)).fill(NaN);
+  // A line is a lattice of one more axis on which nothing is apart.
+  const [first, second] = [steps[0], steps[1] ?? { own: new Int32Array(secrets[0].length), report: new Int32Array(reports[0].length), least: 0, count: 1 }];
+  return (u, y) => {
+    const [a, b] = [first.report[y] - first.own[u], second.report[y] - second.own[u]];
+    const at = (a - first.least) * second.count + b - second.least;
+    if (Number.isNaN(known[at])) known[at] = cost([a, b].slice(0, cell.length).map((halves, k) => (halves * cell[k]) / 2));
+    return known[at];
+  };
 }
 
 /** The weight of a step of the spline at s of [-1/2, 1/2]; 1 for none. */

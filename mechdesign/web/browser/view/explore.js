@@ -28,7 +28,10 @@ class View {
     this.report = null;
     this.map = new PlaceMap(
       byId("map"),
-      (place, how) => this.chosen(place, how),
+      (place, how, outside = false) => {
+        this.chosen(place, how);
+        byId("outside").hidden = !outside;
+      },
       () => this.draw(),
     );
     byId("draw").addEventListener("click", () => this.draw());
@@ -83,7 +86,7 @@ class Explore extends View {
   /** A place that was clicked at coordinates, or the next one in a direction. */
   chosen(place, how) {
     const onReports = this.tab === "reports" && !this.model.located;
-    if (onReports && place !== null) return this.choose(this.secret);
+    if (onReports && place !== null) return this.#report(place);
     if (place === null) return this.choose(this.ground.step(this.secret, ...how));
     this.choose(place, this.model.positionClaim ? this.model.pointIn(place, how) : undefined);
   }
@@ -98,8 +101,12 @@ class Explore extends View {
   }
 
   draw() {
-    if (!this.row) return;
-    this.report = this.model.draw(this.secret, this.point);
+    if (this.row) this.#report(this.model.draw(this.secret, this.point));
+  }
+
+  /** Show a report, and the attacker's belief after it. */
+  #report(report) {
+    this.report = report;
     this.posterior = this.model.posterior(this.report);
     if (this.posterior) this.tab = "belief";
     this.show();
@@ -172,6 +179,7 @@ class Explore extends View {
       inside: worst ? inside.map((_, u) => worst.disc.includes(u)) : onSecrets ? inside : null,
       labels: reports && !model.located ? model.reportLabels : model.domain.labels,
       axis: reports && !model.located ? "answer" : model.facts.unit,
+      lines: ground.kind === "bars" ? null : model.lines,
     });
     this.press(this.tab);
     const chances = ["reports", "belief", "prior", "worst"].includes(this.tab);
@@ -194,7 +202,9 @@ class Explore extends View {
     byId("reach").textContent = `A report changes the odds between ${from} and ${reach_text} than a factor of ${factor}${model.positionClaim || within === 0 ? "" : reach}.`;
     byId("factor").setAttribute("aria-valuetext", `factor ${factor}`);
     byId("factor-text").textContent = factor;
+    byId("place-words").textContent = this.row ? placeWords(model, secret, this.row) : "";
     byId("report-box").hidden = this.report === null;
+    byId("report-words").textContent = this.posterior ? beliefWords(model, secret, this.posterior) : "";
     if (this.report !== null) describe(byId("report"), reportFacts(model, secret, this.report, this.posterior, point));
     byId("missing").hidden = this.row !== null;
   }

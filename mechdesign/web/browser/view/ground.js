@@ -16,17 +16,20 @@ class Ground {
     this.extent = { left, right, low, high };
   }
 
-  /** The place whose middle is nearest to a point; within its cell, on cells. */
+  /** The place whose middle is nearest to a point. */
   nearest(x, y) {
     let [best, least] = [-1, Infinity];
     for (let k = 0; k < this.count; k++) {
       const far = this.kind === "bars" ? Math.abs(this.x[k] - x) : Math.hypot(this.x[k] - x, this.y[k] - y);
       if (far < least) [best, least] = [k, far];
     }
-    if (this.kind !== "cells" || best < 0) return best;
-    const inside =
-      Math.abs(this.x[best] - x) <= this.cell[0] * 0.51 && Math.abs(this.y[best] - y) <= this.cell[1] * 0.51;
-    return inside ? best : -1;
+    return best;
+  }
+
+  /** True if a point lies in the cell of place k, or places have no cells. */
+  holds(k, x, y) {
+    if (this.kind !== "cells") return true;
+    return Math.abs(this.x[k] - x) <= this.cell[0] * 0.51 && Math.abs(this.y[k] - y) <= this.cell[1] * 0.51;
   }
 
   /** The next place from `k` in a direction; `k` itself at the end. */

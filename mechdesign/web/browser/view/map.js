@@ -4,7 +4,8 @@ const PRINTED = 3; // pixels of a canvas on paper, a pixel of the layout
 const LEAST_WIDE = 180; // room for the scale bar
 
 class PlaceMap {
-  /** Draws on `canvas`. Calls chosen(place, how) for a click at coordinates or a step by keys, entered() for Enter. */
+  /** Draws on `canvas`. Calls chosen(place, how, outside) for a click at coordinates, outside every cell or not, and for a
+   * step by keys; entered() for Enter. */
   constructor(canvas, chosen, entered) {
     Object.assign(this, { canvas, chosen, entered, shown: null });
     canvas.addEventListener("click", (event) => this.#clicked(event));
@@ -21,7 +22,7 @@ class PlaceMap {
   }
 
   /** shown = { ground, values, scale, at, marks: [{ place, kind, at }], circle: { place, at, radius }, inside: (n,) of booleans, axis,
-   * labels: (n,) names of bars, if they are classes }. */
+   * labels: (n,) names of bars, if they are classes, lines: { x, y, first } of a basemap }. */
   show(shown) {
     this.shown = shown;
     this.draw();
@@ -67,7 +68,7 @@ class PlaceMap {
   }
 
   #area(pen) {
-    const { ground, marks, circle, inside } = this.shown;
+    const { ground, marks, circle, inside, lines } = this.shown;
     if (ground.streets) this.#lines(pen);
     const [w, h] = ground.cell.map((side) => side * this.scale);
     const dot = Math.max(3.5, Math.min(9, 0.3 * w));
@@ -85,6 +86,7 @@ class PlaceMap {
         pen.stroke();
       }
     }
+    if (lines) this.#basemap(pen, lines);
     if (circle) {
       pen.beginPath();
       // Angles end at 7, beyond 2 pi: a full circle.
@@ -152,6 +154,21 @@ class PlaceMap {
     }
     [pen.lineWidth, pen.strokeStyle] = [2, this.ink("street")];
     pen.stroke();
+  }
+
+  /** Lines such as coast and roads, dark within light, so that they show on every colour. */
+  #basemap(pen, { x, y, first }) {
+    pen.beginPath();
+    for (let line = 0; line + 1 < first.length; line++) {
+      for (let k = first[line]; k < first[line + 1]; k++) {
+        if (k === first[line]) pen.moveTo(this.toX(x[k]), this.toY(y[k]));
+        else pen.lineTo(this.toX(x[k]), this.toY(y[k]));
+      }
+    }
+    for (const [width, style] of [[2.2, "rgb(255 255 255 / 0.75)"], [0.9, "#1b4f72"]]) {
+      [pen.lineWidth, pen.strokeStyle] = [width, style];
+      pen.stroke();
+    }
   }
 
   /** The person is a ring, the report a cross. */
@@ -251,7 +268,7 @@ class PlaceMap {
     const box = this.canvas.getBoundingClientRect();
     const at = [this.fromX(event.clientX - box.left), this.fromY(event.clientY - box.top)];
     const place = this.shown.ground.nearest(...at);
-    if (place >= 0) this.chosen(place, at);
+    if (place >= 0) this.chosen(place, at, !this.shown.ground.holds(place, ...at));
   }
 
   #pressed(event) {

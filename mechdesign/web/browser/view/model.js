@@ -9,7 +9,7 @@ class Model {
     this.reports = this.facts.same_places ? this.secrets : axesOf(page, "report");
     this.prior = array(page, "prior");
     this.level = has(page, "level") ? array(page, "level") : null;
-    this.degrees = has(page, "degrees") ? array(page, "degrees") : null;
+    this.lines = linesOf(page);
     this.edges = claimEdges(page);
     this.count = this.prior.length;
     this.width = this.reports[0].length;
@@ -17,6 +17,7 @@ class Model {
     this.positionClaim = positionClaimOf(page); // the claim about positions
     this.around = this.positionClaim ? places(page, "around_row") : null;
     this.domain = jsonAttribute(page, "domain");
+    this.degrees = has(page, "degrees") ? array(page, "degrees") : degreesOn(this.domain, this.secrets);
     // Nodes and classes without an order have numbers for coordinates, which are not lengths.
     this.hasDistances = this.domain.kind !== "nodes" || this.domain.ordered === true || this.secrets.length > 1;
     this.reportLabels = attribute(page, "reports") ? jsonAttribute(page, "reports").labels : this.domain.labels;
@@ -225,6 +226,21 @@ class Model {
     if (!this.located) return null;
     return radiusOf(Array.from(row, (p, y) => [this.apart(u, y, point), p]), share);
   }
+}
+
+/** Degrees (longitude, latitude) of points on the plane of a domain; null where it has none. */
+function degreesOn({ plane, unit }, axes) {
+  if (!plane) return null;
+  const places = Array.from(axes[0], (x, u) => device.backward(plane, x * METRES[unit], axes[1][u] * METRES[unit]));
+  return Float64Array.from(places.flat());
+}
+
+/** The lines of the basemap of a page, { x, y, first }; null if it has none. */
+function linesOf(page) {
+  if (!has(page, "over_box")) return null;
+  const [left, low, right, high] = array(page, "over_box");
+  const scaled = (name, from, to) => Float64Array.from(array(page, name), (step) => from + ((to - from) * step) / 65535);
+  return { x: scaled("over_x", left, right), y: scaled("over_y", low, high), first: array(page, "over_first") };
 }
 
 /** The least of the distances in pairs [distance, probability] within which a share of one lies. */

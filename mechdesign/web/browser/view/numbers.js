@@ -13,7 +13,8 @@ function short(value) {
 }
 
 /** A probability: a percentage, or one in so many. */
-function chance(p) {
+function chance(probability) {
+  const p = Math.min(probability, 1); // sums of doubles may exceed 1 by rounding
   if (p === 0) return "0";
   if (p < 1e-3) return `1 in ${short(1 / p)}`;
   return p > 0.9995 && p < 1 - 1e-12 ? "over 99.9 %" : `${short(100 * p)} %`;

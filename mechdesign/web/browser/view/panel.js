@@ -65,6 +65,21 @@ function placeFacts(model, u, row, point) {
   return facts;
 }
 
+/** How often the true place is reported, as a sentence; "" where reports are not places. */
+function placeWords(model, u, row) {
+  const own = model.located ? model.cellOf.indexOf(u) : -1;
+  if (own < 0) return "";
+  return `A report from here names this very ${model.nouns.one} with probability ${chance(row[own])}.`;
+}
+
+/** The belief of whoever knows the prior, before and after a report, as sentences. */
+function beliefWords(model, u, posterior) {
+  const { one } = model.nouns;
+  const best = posterior.reduce((top, p, k) => (p > posterior[top] ? k : top), 0);
+  const words = `Whoever knows the prior gives your ${one} a probability of ${chance(model.prior[u])} before this report, and of ${chance(posterior[u])} after it.`;
+  return `${words} ${best === u ? `No ${one} has a larger one.` : `The largest is ${chance(posterior[best])}, of another ${one}.`}`;
+}
+
 /** Where a point lies, from the centre of its cell. */
 function offsetWords(model, point) {
   const [east, north] = point.map((a) => (a / 2 ** 16) * model.positionClaim.side);

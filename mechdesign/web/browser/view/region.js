@@ -59,7 +59,7 @@ class RegionView extends View {
     const by = (k, axis, count) => within((axis ? j : i) + k * step, count);
     if (place === null) return this.choose(by(how[0], 0, this.across) * this.along + by(how[1], 1, this.along));
     const cell = this.places.cellAt(how);
-    if (cell >= 0) this.choose(cell);
+    this.choose(cell >= 0 ? cell : this.places.nearest(how));
   }
 
   choose(cell) {
