@@ -1,4 +1,4 @@
-"""Lines of a page's map: cut to the area, simplified to what a screen shows, in 16 bits a coordinate."""
+"""Lines of a page's map: cut to the area, simplified to a pixel of a screen, in 16 bits a coordinate."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def mechanism_contents(table: PageTable, facts: dict[str, Any], over: str | Path
         edges = stored.edges
         beside |= {"claim_tail": edges.tail, "claim_head": edges.head, "claim_length": edges.length}
     elif table.rounded is not None:
-        beside["packed"], left_out = np.frombuffer(table.packed, np.uint8), _TABLE
+        beside["packed"], left_out = np.frombuffer(table.container, np.uint8), _TABLE
     elif table.carried is not None:
         beside |= _rows_beside(stored, table.carried)
         left_out = _TABLE

@@ -41,7 +41,7 @@ class PageTable:
         return None
 
     @cached_property
-    def packed(self) -> bytes:
+    def container(self) -> bytes:
         """The container of a rounded table: its masses and the edges of its claim."""
         assert self.rounded is not None
         bits, order, edges = self.rounded.bits, packing_order(self.stored), self.stored.edges
@@ -79,7 +79,7 @@ def page_table(result: xr.Dataset) -> PageTable:
             again = rounded.checked
             assert again.file is not None
             table = PageTable(stored=again.file, checked=again, rounded=rounded)
-            if len(table.packed) <= MOST_PACKED:
+            if len(table.container) <= MOST_PACKED:
                 break
     if table.rounded is not None:
         return table

@@ -1,15 +1,16 @@
 // The conditions of positions.js in doubles: true only if they hold by more than rounding.
 //
-// Of a patch p (3 x 3 masses), X and Y have at most 12 roundings of terms whose absolute values sum to less than 2^7 of the
-// sum of p: they are right to 2^-38 of that sum. T has positive terms, and is right to 2^-48 of itself.
+// Let s be the sum of a patch p (3 x 3 masses). X and Y have at most 12 roundings, and terms of at most 2^7 s together. So they
+// are right to 2^-38 s. T has positive terms, and is right to 2^-48 of itself.
 
 const PATCH_ERROR = 2 ** -38; // of the sum of a patch
 const CLEARLY = 1 - 2 ** -40; // of a square
 const [AROUND_MASSES, REFINED, HALFWAY] = [9, 16, 12].map((size) => new Float64Array(size));
 const [ROWS_VALUE, ROWS_SLOPE, VALUE, ACROSS, UPWARD] = Array.from({ length: 5 }, () => new Float64Array(9));
 
-/** A function that is true if report y clearly keeps the condition on a cell. starts (9,): the first mass of each row of its
- * patch; z, quarters: integer levels, those of quarters times 4. */
+/** A function that is true if report y clearly keeps the condition on a cell.
+ *
+ * starts (9,) has the first mass of each row of its patch. z and quarters are integer levels, those of quarters times 4. */
 function clearPatches(masses, starts, z, quarters) {
   const level = (value, scale) => Number(value) * 2 ** -60 * scale;
   const own = z.length === 4 ? z.map((value) => level(value, 1)) : null;

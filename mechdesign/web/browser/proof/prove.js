@@ -108,9 +108,9 @@ function* proveClaim(page, outcome) {
   const times = claim.scale === 1 ? "" : `${figure(claim.scale, true)} times `;
   const proved = {
     discrete:
-      "No edge is longer than the claim allows, and paths of edges join every pair within its distance: beyond the error of doubles, or in exact fractions.",
+      "No edge is longer than the claim allows, and paths of edges join every pair within its distance. Compared beyond the error of doubles, or in exact fractions.",
     euclidean:
-      `No edge is longer than ${times}epsilon times the distance of its ends, and paths of edges join every pair of places within that length: beyond the error of doubles, or in exact fractions.`,
+      `No edge is longer than ${times}epsilon times the distance of its ends, and paths of edges join every pair within that length. Compared beyond the error of doubles, or in exact fractions.`,
     eikonal:
       `No edge is longer than ${times}the largest level times the distance of its ends, beyond the error of doubles or in exact fractions, and neighbours are joined.`,
   };

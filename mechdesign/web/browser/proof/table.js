@@ -1,9 +1,10 @@
 // The proof of a table: integers >= 1, rows that sum to exactly 2^62, and every inequality of every edge.
 //
 // a(u, y) 2^s <= R a(v, y) with R 2^-s <= e^d for every edge (u, v) of d nats, both ways, and every report y, each compared
-// in BigInt. Beyond 20 million of them an edge passes in doubles if the logarithms of its two rows differ by less than d, with
-// a margin, or the largest ratio of the rows is below R 2^-s by more than 8 u, u = 2^-53. None of its inequalities can then
-// be broken: a mass, a bound and a quotient are each right to u. Generators yield their progress, as shares of one.
+// in BigInt. Beyond 20 million of them doubles decide first. An edge passes if the logarithms of its two rows differ by less
+// than d with a margin. It also passes if the largest ratio of the rows is below R 2^-s by more than 8 u, u = 2^-53. None
+// of its inequalities can then be broken: a mass, a bound and a quotient are each right to u. Generators yield their
+// progress, as shares of one.
 
 const ROW_SUM = 1n << 62n;
 const SAFE = 1 - 2 ** -50;

@@ -239,8 +239,8 @@ function degreesOn({ plane, unit }, axes) {
 function linesOf(page) {
   if (!has(page, "over_box")) return null;
   const [left, low, right, high] = array(page, "over_box");
-  const scaled = (name, from, to) => Float64Array.from(array(page, name), (step) => from + ((to - from) * step) / 65535);
-  return { x: scaled("over_x", left, right), y: scaled("over_y", low, high), first: array(page, "over_first") };
+  const scale = (name, from, to) => Float64Array.from(array(page, name), (step) => from + ((to - from) * step) / 65535);
+  return { x: scale("over_x", left, right), y: scale("over_y", low, high), first: array(page, "over_first") };
 }
 
 /** The least of the distances in pairs [distance, probability] within which a share of one lies. */
