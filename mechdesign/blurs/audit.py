@@ -18,7 +18,7 @@ from mechdesign.base.arrays import Floats, Points, Vector
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import check_positive, check_whole, validate_call
 from mechdesign.blurs.calls import Call, Command, call_of, displacements, shift
-from mechdesign.blurs.findings import SPREAD, Draws, Finding, draw, find, mean_of_reports
+from mechdesign.blurs.findings import SPREAD, Draws, Finding, draw, find, find_restart, mean_of_reports
 from mechdesign.blurs.nats import CONFIDENCE, Witness, border_pair, lower_bound, pairs_about, same_digits
 from mechdesign.errors import InputError
 from mechdesign.evaluation.radial_laplace import radius_cdf
@@ -104,6 +104,7 @@ def audit_blur(
     disc: float = DISC,
     draws: int = 10_000,
     seed: int = 0,
+    restarted: Callable[..., Any] | None = None,
 ) -> BlurAudit:
     """Audit a blur: defects, a lower bound of its nats, and the share of a disc. Nothing here proves privacy.
 
@@ -119,6 +120,8 @@ def audit_blur(
         The distance of two positions, and the radius of a disc, in m.
     draws, seed : int
         Reports from each of the two positions that count for the bound; the seed of all draws.
+    restarted : callable
+        The function of its module loaded again, as if the program restarted: finds a generator with a constant seed.
 
     Returns
     -------
@@ -140,6 +143,7 @@ def audit_blur(
     check_whole(draws, "draws")
     rng = np.random.default_rng(check_whole(seed, "seed", minimum=0))
     call, place = call_of(blur), np.array([[float(at[0]), float(at[1])]])
+    found = [] if restarted is None else find_restart(call, call_of(restarted), place, rng)
     for extent in _EXTENTS:
         positions = shift(np.repeat(place, SPREAD, axis=0), rng.uniform(-extent, extent, (SPREAD, 2)))
         drawn = draw(call, positions, place, rng)
@@ -154,7 +158,7 @@ def audit_blur(
     share, step = disc_share(drawn.steps, disc)
     return BlurAudit(
         name=getattr(blur, "__name__", None) or (blur.words[0] if isinstance(blur, Command) else type(blur).__name__),
-        latitude=float(at[0]), longitude=float(at[1]), findings=tuple(find(drawn)), within=float(within),
+        latitude=float(at[0]), longitude=float(at[1]), findings=(*found, *find(drawn)), within=float(within),
         nats=witness.nats, confidence=CONFIDENCE, witness=witness, mean_error=mean, averaged=count,
         averaged_error=error, disc=float(disc), share=share, disc_shift=step, laplace_nats=epsilon * within,
         laplace_share=float(radius_cdf(disc, epsilon)) if mean else 1.0,

@@ -156,6 +156,14 @@ def find(draws: Draws) -> list[Finding]:
     return [*found, *_accuracy(draws)]
 
 
+def find_restart(call: Call, restarted: Call, place: Points, rng: np.random.Generator) -> list[Finding]:
+    """The finding that the first reports after a start repeat, whatever the seeds."""
+    places = np.repeat(place, COUPLED, axis=0)
+    one, other = (run(places, rng.integers(0, SEEDS, COUPLED)) for run in (call, restarted))
+    repeats = _same(one, other).all() and not _same(one[1:], one[:1]).all()
+    return [Finding.of("repeated seed", REPEATED)] if repeats else []
+
+
 def _same(reports: Floats, others: Floats) -> Booleans:
     return np.asarray(((reports == others) | (np.isnan(reports) & np.isnan(others)))[:, :2].all(axis=1))
 

@@ -109,8 +109,8 @@ class CellLaw:
 
     def _polar_integral(self, limit: float, *, power: int) -> float:
         """The integral of radius^(power - 1) times the density of the error within `limit`; square, deviation > 0."""
-        # Gauss rules in polar form, over an eighth of the plane: the density is symmetric in both axes and their order,
-        # a product of densities of U + s Z, with U even over the side of a cell and Z standard normal.
+        # Gauss rules in polar form, over an eighth of the plane: the density is symmetric in both axes and their order.
+        # It is a product of densities of U + s Z, with U even over the side of a cell and Z standard normal.
         nodes, weights = np.polynomial.legendre.leggauss(_NODES)
         turn, reach = math.pi / 8 * (nodes + 1), self.height / 2 + 9 * self.deviation
         half = min(math.sqrt(2) * reach, limit) / 2

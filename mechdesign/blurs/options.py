@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import math
 import shlex
@@ -73,6 +72,7 @@ class BlurOptions:
             PICTURE_WRITER.get().check_target(picture, overwrite=overwrite)
         audit = audit_blur(
             self._blur(),
+            restarted=load_function(self.function) if self.function else None,
             at=_place(words),
             within=numbers.get("within", 200.0),
             disc=_one(radii) if radii else DISC,
@@ -102,17 +102,19 @@ class BlurOptions:
 
 
 def load_function(words: str) -> Any:
-    """The function of MODULE:NAME, of a module beside the working folder or installed, or of FILE.py:NAME."""
+    """The function of MODULE:NAME, beside the working folder or installed, or of FILE.py:NAME; loaded anew."""
     place, _, name = words.rpartition(":")
     try:
         if place.endswith(".py"):
             spec = importlib.util.spec_from_file_location(Path(place).stem, place)
-            assert spec is not None and spec.loader is not None
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
         else:
             sys.path.insert(0, str(Path.cwd()))
-            module = importlib.import_module(place)
+            spec = importlib.util.find_spec(place)
+        if spec is None or spec.loader is None:
+            raise ImportError(f"no module named {place}")
+        # A fresh module: a generator that it seeds is new in each.
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
         return getattr(module, name)
     except (ImportError, AttributeError, OSError, ValueError) as error:
         remedy = "write --function MODULE:NAME or FILE.py:NAME"

@@ -52,8 +52,8 @@ def blur_disc_shares(
     Returns
     -------
     dict
-        The radius in m; `before`, the largest share of people in one disc; over reports of people the mean `share` of
-        the best disc, its `median`, and the share that one report `one_in_ten` exceeds.
+        The `radius` in m, and the largest share of people in one disc, `before` a report. Over reports of people the
+        mean `share` of the best disc, its `median`, and the share that one report in ten exceeds, `one_in_ten`.
 
     Examples
     --------

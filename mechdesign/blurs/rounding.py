@@ -7,8 +7,8 @@ On either axis the report of x is the cell k of a grid of side G that contains x
 If s = 0, it is 1 for the true cell and 0 for others. Facts 1 to 4 about it stand at `Rounding`.
 
 Figures are doubles from the tails of the normal law, correct to ten digits. Axes are independent: their nats add up.
-Source: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it); the grid
-of about 5 km that WebKit states in pull request 233 of the W3C's Geolocation API. The audit is ours.
+Sources: LocationFudger.java of the Android Open Source Project (accuracy 2,000 m, offsets of a quarter of it). The
+grid of about 5 km that WebKit states in pull request 233 of the W3C's Geolocation API. The audit is ours.
 """
 
 from __future__ import annotations
@@ -98,9 +98,9 @@ ROUNDINGS = {
 @validate_call
 def audit_rounding(name: str) -> dict[str, Any]:
     """Audit one report of a rule; lengths in m, effective_epsilon None with `why`."""
-    # distances has a row for each d along one axis. It has the total variation, the largest nats in `cells` and
-    # `probabilities`, and as `separated` the share of pairs that every report distinguishes. laplace has the levels
-    # with the same errors, in nats per km.
+    # distances has a row for each d along one axis: the total variation, and the largest nats in `cells` and
+    # `probabilities`. `separated` is the share of pairs that every report distinguishes. laplace has the levels with
+    # the same errors, in nats per km.
     rule = named_rounding(name)
     mean, square = rule.mean_error(), 2 * (rule.width**2 / 12 + rule.deviation**2)
     why = "a report rules out every position outside its cell"

@@ -60,6 +60,16 @@ def test_command_that_starts_alike_has_a_repeated_seed(tmp_path):
     assert "Two runs" in audit.findings[0].sentence
 
 
+def test_generator_of_a_module_with_a_constant_seed_is_found(run_json, tmp_path):
+    """Its state continues from call to call, so only a second start shows it."""
+    (tmp_path / "blur.py").write_text(
+        "import random\nfixed = random.Random(1)\n" + FUNCTION.replace("random.", "fixed.")
+    )
+    code, document = run_json("audit", "--function", f"{tmp_path / 'blur.py'}:blur", "--factor", "1000")
+    assert code == 1
+    assert [finding["kind"] for finding in document["findings"]] == ["repeated seed", "accuracy"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
