@@ -32,6 +32,7 @@ from mechdesign.output.sweep import SWEEP
 from mechdesign.solvers.eikonal.diagnosis import DIAGNOSIS
 from mechdesign.surveys.plan import PLAN
 from mechdesign.surveys.shares import ESTIMATE
+from mechdesign.surveys.weighted_schema import WEIGHTED
 
 DOCS = ROOT / "docs"
 BLOCK = re.compile(
@@ -182,7 +183,7 @@ def test_proofs_of_obligations_exist(obligations):
 def test_file_formats_names_every_variable():
     """Every variable and attribute of a schema stands on the page, in code."""
     page = (DOCS / "reference" / "file-formats.md").read_text(encoding="utf-8")
-    schemas = [TABLE_SCHEMA, FACTORS, SWEEP, DIAGNOSIS, ESTIMATE, PLAN]
+    schemas = [TABLE_SCHEMA, FACTORS, SWEEP, DIAGNOSIS, ESTIMATE, WEIGHTED, PLAN]
     names = {name for schema in schemas for name in (*schema.variables, *schema.attribute_types)}
     names |= {field.name for field in fields(ComparisonRow)} | {"worst", "movement", "remembered", "steps", "caps"}
     assert sorted(names - set(re.findall(r"`([a-z_0-9]+)`", page))) == []

@@ -5,6 +5,8 @@ Survey weights, domains and missing answers
 An office asked city people half as often, and some did not answer. Weights undo the first; a class shows the second.
 """
 
+import json
+
 import numpy as np
 
 import mechdesign as md
@@ -25,7 +27,7 @@ weights = np.where(homes < 4, 2.0, 1.0)
 
 for name, given in {"without weights": None, "with weights": weights}.items():
     shares = md.surveys.weighted_shares(mechanism, reports, areas, weights=given)
-    low, high = (100 * float(shares[end].sel(area="city").item()) for end in ("low", "high"))
+    low, high = (100 * float(shares[end][0, 0]) for end in ("low", "high"))
     print(f"{name}: {low:.1f} to {high:.1f} % in the city, design effect {shares['design_effect'].item():.2f}")
 
 # %%
@@ -34,4 +36,6 @@ for name, given in {"without weights": None, "with weights": weights}.items():
 shares = md.surveys.weighted_shares(
     mechanism, reports, areas, weights=weights, by=age.tolist(), missing="class", population=20_000, simultaneous=True
 )
-shares[["share", "low", "high", "difference", "difference_low", "difference_high"]].to_dataframe().round(3)
+names = {name: json.loads(shares.attrs[name + "s"]) for name in ("domain", "area")}
+columns = ["share", "low", "high", "difference", "difference_low", "difference_high"]
+shares[columns].assign_coords(names).to_dataframe().round(3)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,16 +20,14 @@ from mechdesign.cli.options import (
     SimultaneousOption,
     real,
 )
-from mechdesign.cli.remedies import as_options
 from mechdesign.errors import InputError
+from mechdesign.surveys.survey_command import AreaOptions, OutputOptions, SurveyOptions, estimate_survey
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from mechdesign.geo.area_shapes import AreaShapes
-    from mechdesign.geo.partition import Partition
     from mechdesign.problem.columns import Columns
-    from mechdesign.problem.domain import Domain
     from mechdesign.surveys.reports import CountedReports
 
 _REPORTS_HELP = "CSV of reports: column report, or x and y, or longitude and latitude; optional: count, mechanism."
@@ -70,12 +67,10 @@ def estimate(
     Estimate the distribution of secrets and the shares of areas, with confidence intervals. Exit code 1 if the reports
     do not fit the mechanism.
     """
-    from mechdesign.geo.area_shapes import shapes_of_areas
     from mechdesign.mechanism.storage import load
     from mechdesign.output import text_tables as printing
     from mechdesign.surveys.channel import shared_domain
     from mechdesign.surveys.document import EstimateDocument
-    from mechdesign.surveys.export import LAYERS
     from mechdesign.surveys.reports import ROLES
     from mechdesign.surveys.shares import estimate_shares
     from mechdesign.surveys.terminal import estimate_words
@@ -83,29 +78,17 @@ def estimate(
     _refuse_swapped(reports, files)
     mechanisms = [load(path) for path in files]
     domain = shared_domain(mechanisms)
-    survey = _Survey(
-        weights=weights,
-        by=by,
-        missing=missing,
-        population=population,
-        confidence=confidence,
-        simultaneous=simultaneous,
+    survey = SurveyOptions(
+        weights=weights, by=by, missing=missing, population=population, confidence=confidence, simultaneous=simultaneous
     )
+    inputs = InputOptions(columns, crs)
+    options = None if areas is None else AreaOptions(source=areas, name_field=name_field, inputs=inputs)
+    outputs = OutputOptions(files=output or [], exit_zero=exit_zero, overwrite=overwrite, as_json=as_json)
     if used := survey.used_options:
-        if areas is None or against is not None or len(mechanisms) > 1:
+        if options is None or against is not None or len(mechanisms) > 1:
             remedy = "give --areas, one mechanism, and no --against"
             raise InputError("need areas and one mechanism", field="survey", value=used, remedy=remedy)
-        _estimate_survey(
-            reports,
-            mechanisms[0],
-            survey,
-            areas=_areas(areas, domain, name_field=name_field, inputs=InputOptions(columns, crs)),
-            columns=InputOptions(columns).columns_of(*ROLES, "cell", "area"),
-            output=output or [],
-            exit_zero=exit_zero,
-            overwrite=overwrite,
-            as_json=as_json,
-        )
+        estimate_survey(reports, mechanisms[0], survey, areas=options, output=outputs)
         return
     for path in output or []:
         _check_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
@@ -113,12 +96,11 @@ def estimate(
         raise InputError(
             "is required by --against, --name-field and --crs", field="areas", value="none", remedy="pass --areas FILE"
         )
-    inputs = InputOptions(columns, crs)
     inputs.refuse_unused_system(areas if areas is not None and Path(areas).suffix else None)
     named = inputs.columns_of(*ROLES, "cell", "area")
     files_of = {"columns": reports} | ({} if against is None else {"against_columns": against})
     periods = {key: _count(path, mechanisms, named) for key, path in files_of.items()}
-    partition = None if areas is None else _areas(areas, domain, name_field=name_field, inputs=inputs)
+    partition = None if options is None else options.read(domain)
     estimated = estimate_shares(
         mechanisms,
         list(periods["columns"].counts.values()),
@@ -127,103 +109,15 @@ def estimate(
         simultaneous=simultaneous,
         against=None if against is None else list(periods["against_columns"].counts.values()),
     )
-    layers = [path for path in output or [] if path.suffix.lower() in LAYERS]
     shapes = None
-    if layers and areas is not None and partition is not None and not cells:
-        shapes = shapes_of_areas(areas, domain, partition, name_field=name_field, crs=crs)
+    if outputs.has_layer and options is not None and partition is not None and not cells:
+        shapes = options.shapes(domain, partition)
     for path in output or []:
         _save(estimated, path, mechanisms, areas=shapes, overwrite=overwrite)
     document = EstimateDocument(estimate=estimated)
     read_columns = {key: {"read": period.read, "ignored": period.ignored} for key, period in periods.items()}
     printing.show(document.as_json() | read_columns, estimate_words(document), as_json=as_json)
     if not exit_zero and document.is_misfit:
-        raise typer.Exit(1)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Survey:
-    """The options of a survey with weights, domains, missing answers, or a finite population."""
-
-    weights: str | None
-    by: str | None
-    missing: str | None
-    population: float | None
-    confidence: float
-    simultaneous: bool
-
-    @property
-    def used_options(self) -> str:
-        """The options that were given, empty without one."""
-        given = {name: getattr(self, name) for name in ("weights", "by", "missing", "population")}
-        return ", ".join(f"--{name}" for name, value in given.items() if value is not None)
-
-
-def _areas(areas: str, domain: Domain, *, name_field: str | None, inputs: InputOptions) -> Partition:
-    from mechdesign.geo.partition import read_areas
-    from mechdesign.output.text_tables import note
-    from mechdesign.surveys.reports import ROLES
-
-    return read_areas(
-        areas,
-        domain,
-        name_field=name_field,
-        crs=inputs.crs,
-        columns=inputs.columns_of(*ROLES, "cell", "area"),
-        on_note=lambda text: note(as_options(text)),
-    )
-
-
-# The parts of one command, passed on.
-def _estimate_survey(
-    reports: Path,
-    mechanism: xr.Dataset,
-    survey: _Survey,
-    *,
-    areas: Partition,
-    columns: Columns,
-    output: list[Path],
-    exit_zero: bool,
-    overwrite: bool,
-    as_json: bool,
-) -> None:
-    from mechdesign.mechanism.mechanism_file import MechanismFile
-    from mechdesign.output.text_tables import note, show
-    from mechdesign.surveys import weighted_words as words
-    from mechdesign.surveys.answers import read_answers
-    from mechdesign.surveys.channel import report_places
-    from mechdesign.surveys.goodness_of_fit import REFUSED
-    from mechdesign.surveys.weighted import weighted_shares
-
-    for path in output:
-        words.check_weighted_target(path, overwrite=overwrite)
-    if survey.missing not in (None, "leave-out", "class"):
-        raise InputError("unknown choice", field="missing", value=survey.missing, remedy="use leave-out or class")
-    answers = read_answers(
-        reports,
-        report_places(MechanismFile.read(mechanism)),
-        columns=columns,
-        weights=survey.weights,
-        by=survey.by,
-        allow_missing=survey.missing is not None,
-    )
-    note(f"{reports.name}: read columns {', '.join(answers.read)}.")
-    shares = weighted_shares(
-        mechanism,
-        answers.reports,
-        areas,
-        weights=answers.weights,
-        by=answers.by,
-        missing="class" if survey.missing == "class" else "leave-out",
-        population=survey.population,
-        confidence=survey.confidence,
-        simultaneous=survey.simultaneous,
-    )
-    for path in output:
-        words.save_weighted(shares, path)
-    document = words.weighted_document(shares)
-    read_columns = {"columns": {"read": answers.read, "ignored": answers.ignored}}
-    show(document | read_columns, words.weighted_words(document), as_json=as_json)
-    if not exit_zero and document["fit_p"] < REFUSED:
         raise typer.Exit(1)
 
 

@@ -26,11 +26,11 @@ from mechdesign.web.identity import exact, identity_of
 from mechdesign.web.page import Page
 
 _LONGEST = 60  # characters of an area's name in a sentence
-_MOST_DRAWN = 20_000  # places of a map
+MOST_DRAWN = 20_000  # places of a map
 _WIDE = 1000.0  # of a map, in its own units
 _FIGURES = (
     *("reports", "confidence", "z", "log_likelihood", "gap"),
-    *("fit_statistic", "fit_freedom", "fit_p", "reports_sha256"),
+    *("population", "fit_statistic", "fit_freedom", "fit_p", "reports_sha256"),
 )
 # Every other stop of web/browser/view/colours.js, because this page runs no script.
 STOPS = ((0, 32, 77), (55, 71, 107), (113, 108, 113), (169, 151, 117), (255, 234, 70))
@@ -44,14 +44,13 @@ def estimate_facts(estimate: xr.Dataset, mechanisms: Sequence[xr.Dataset]) -> di
         checked = [require_certified(mechanism) for mechanism in ordered]
         check_estimate(estimate, ordered)
         document = EstimateDocument(estimate=estimate)
-        return _facts(
-            document,
-            summary_sentence(document, [verification.protection for verification in checked]),
-            proved=bool(ordered),
-        )
+        sentence = summary_sentence(document, [verification.protection for verification in checked])
+        facts = shared_facts(document, sentence, proved=bool(ordered))
+    maps = _maps(estimate, document.domain)
+    return facts | {"maps": maps, "listed": None if document.areas else _likeliest(estimate)}
 
 
-_MEMBERSHIP = {"position": "were in", "value": "had a value in", "class": "were in the class"}
+MEMBERSHIP = {"position": "were in", "value": "had a value in", "class": "were in the class"}
 
 
 def summary_sentence(document: EstimateDocument, mechanisms: Sequence[Protection | None]) -> str:
@@ -68,17 +67,26 @@ def summary_sentence(document: EstimateDocument, mechanisms: Sequence[Protection
         ends = interval_words(row["low"], row["high"], lower=low, upper=high)
         if row["low"] > 0 and row["high"] < 1:
             ends = f"between {low} % and {high} %"
-        first = f"{sentence(ends)} of people {_MEMBERSHIP[words.truth]} {_cut(row['area'])} ({interval})."
+        first = f"{sentence(ends)} of people {MEMBERSHIP[words.truth]} {cut_name(row['area'])} ({interval})."
         if row["low"] <= 0 < 1 <= row["high"]:
-            first = f"The reports give no information about {_cut(row['area'])}, the largest share ({interval})."
+            first = f"The reports give no information about {cut_name(row['area'])}, the largest share ({interval})."
     elif rows:
         first = f"No area has an interval from these {people} reports."
     else:
         first = (
             f"The distribution of people over {document.domain.size:,} {words.many}, estimated from {people} reports."
         )
-    if float(attrs["fit_p"]) < REFUSED:
-        first = f"Do not trust these shares: the reports do not fit {document.makers}. {first}"
+    return f"{fit_words(document)}{first} {promise_words(document, mechanisms)}"
+
+
+def fit_words(document: EstimateDocument) -> str:
+    """A warning in front of the first sentence where the reports do not fit, else nothing."""
+    is_misfit = float(document.estimate.attrs["fit_p"]) < REFUSED
+    return f"Do not trust these shares: the reports do not fit {document.makers}. " if is_misfit else ""
+
+
+def promise_words(document: EstimateDocument, mechanisms: Sequence[Protection | None]) -> str:
+    """The protection that every report has."""
     promises = [protection_sentence(protection) for protection in mechanisms if protection is not None]
     totals = [f"{record['made']:,}" for record in document.mechanisms]
     who = (
@@ -87,7 +95,7 @@ def summary_sentence(document: EstimateDocument, mechanisms: Sequence[Protection
         else ["Every report"]
     )
     second = " ".join(f"{one} {words[0].lower()}{words[1:]}" for one, words in zip(who, promises, strict=False))
-    return f"{first} {second or 'The claim below bounds what a report reveals.'}"
+    return second or "The claim below bounds how much a report reveals."
 
 
 def outward(percent: float, wide: float, *, up: bool) -> str:
@@ -107,7 +115,8 @@ def outward(percent: float, wide: float, *, up: bool) -> str:
     return f"{whole / 10**places:.{places}f}"
 
 
-def _facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[str, Any]:
+def shared_facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[str, Any]:
+    """The facts of the page but for its maps and its list."""
     estimate, domain, mechanisms = document.estimate, document.domain, document.mechanisms
     attrs = estimate.attrs
     by_name = {
@@ -122,16 +131,14 @@ def _facts(document: EstimateDocument, sentence: str, *, proved: bool) -> dict[s
         "verdict": "Recomputed when this page was made",
         "saying": f"From the counts {'and the mechanisms' if proved else 'alone: no mechanism was given'}.",
         "fit": _fit(document),
-        "maps": _maps(estimate, domain),
         "bars": _bars(rows, 100 * float(attrs["confidence"]) if rows else 0.0),
-        "reasons": [f"{visible(row['area'])}: {visible(row['reason'])}." for row in rows if row["reason"]],
+        "reasons": [f"{_name_of(row)}: {visible(row['reason'])}." for row in rows if row["reason"]],
         "claims": [visible(record["claim"]) for record in mechanisms],
         "figures": [
             {"key": name, "name": name.replace("_", " "), "text": exact(attrs[name]), "unit": ""}
             for name in _FIGURES
             if name in attrs
         ],
-        "listed": None if rows else _likeliest(estimate),
     }
 
 
@@ -150,17 +157,19 @@ def _fit(document: EstimateDocument) -> dict[str, Any]:
 
 def _maps(estimate: xr.Dataset, domain: Domain) -> list[dict[str, Any]]:
     """Maps of the distribution and of the shares of areas; empty for nodes and for too many places."""
-    if domain.size > _MOST_DRAWN or domain.kind == "nodes":
+    if domain.size > MOST_DRAWN or domain.kind == "nodes":
         return []
     p = estimate["distribution"].values
-    maps = [_map(domain, p, f"share of people at each {words_of(domain).report_noun}")]
+    maps = [share_map(domain, p, f"share of people at each {words_of(domain).report_noun}")]
     if "area_of" in estimate:
-        maps.append(_map(domain, estimate["share"].values[estimate["area_of"].values], "share of people in each area"))
+        maps.append(
+            share_map(domain, estimate["share"].values[estimate["area_of"].values], "share of people in each area")
+        )
     return maps
 
 
-def _map(domain: Domain, values: Vector, words: str) -> dict[str, Any]:
-    """One square per cell, or a smaller one per point; places on a line lie in a row."""
+def share_map(domain: Domain, values: Vector, words: str) -> dict[str, Any]:
+    """A map with one square per cell, or a smaller one per point; places on a line lie in a row."""
     points = np.zeros((domain.size, 2))
     points[:, : min(domain.dimension, 2)] = domain.points[:, :2]
     side = np.full(2, 0.7 * domain.spacing)
@@ -200,25 +209,29 @@ def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | Non
     if not rows:
         return None
     end = max([row["high"] or row["share"] or 0.0 for row in rows]) or 1.0
-    compared = "difference" in rows[0]
-    heads = ["estimate", "share", f"{confidence:g} % interval", "standard error", "effective reports", "most likely"]
-    heads += ["other period", "difference"] * compared
+    compared, likely, other = (name in rows[0] for name in ("difference", "likelihood_share", "against_estimate"))
+    heads = ["estimate", "share", f"{confidence:g} % interval", "standard error", "effective reports"]
+    heads += ["most likely"] * likely + ["other period"] * other
+    heads += ["difference" if other else "less all others"] * compared
     body = []
     for row in rows:
         bounded = row["reason"] is None
         columns = [_percent(row["estimate"]), _percent(row["share"])]
         columns.append(_interval(row["low"], row["high"]) if bounded else "none")
         columns += [_percent(row["standard_error"]), number(row["effective"], up=False, digits=3)]
-        columns.append(_percent(row["likelihood_share"]))
+        columns += [_percent(row[name]) for name in ("likelihood_share", "against_estimate") if name in row]
         if compared:
-            columns.append(_percent(row["against_estimate"]))
             known = row["difference_low"] is not None
             between = f"{_percent(row['difference'])} ({_range(row, 'difference_low', 'difference_high')})"
             columns.append(between if known else "none")
         ends = {"low": 100 * row["low"] / end, "high": 100 * row["high"] / end} if bounded else {}
         bar = {"share": 100 * min(max(row["share"] or 0.0, 0.0), end) / end} | ends
-        body.append({"name": visible(row["area"]), "columns": columns, "bar": {k: f"{v:.4g}%" for k, v in bar.items()}})
+        body.append({"name": _name_of(row), "columns": columns, "bar": {k: f"{v:.4g}%" for k, v in bar.items()}})
     return {"heads": heads, "rows": body, "end": _percent(end)}
+
+
+def _name_of(row: dict[str, Any]) -> str:
+    return visible(f"{row['domain']}: {row['area']}" if "domain" in row else row["area"])
 
 
 def _interval(low: float, high: float) -> str:
@@ -249,7 +262,8 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.2f} %"
 
 
-def _cut(name: str) -> str:
+def cut_name(name: str) -> str:
+    """A name of an area as a sentence has it."""
     shown = visible(name)
     return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST - 1]}…"
 

@@ -16,6 +16,12 @@ TABLES = {
     },
     "objective checks": {"statistical": "mechdesign.surveys.criterion_bound:check_statistical"},
     "solvers": {"statistical": "mechdesign.surveys.solve_design:ENTRY"},
-    "pages": {"mechdesign/estimate/1": "mechdesign.surveys.page:estimate_page"},
-    "schemas of pages": {"mechdesign/estimate/1": "mechdesign.surveys.shares:ESTIMATE"},
+    "pages": {
+        "mechdesign/estimate/1": "mechdesign.surveys.page:estimate_page",
+        "mechdesign/estimate/weighted/1": "mechdesign.surveys.weighted_page:weighted_page",
+    },
+    "schemas of pages": {
+        "mechdesign/estimate/1": "mechdesign.surveys.shares:ESTIMATE",
+        "mechdesign/estimate/weighted/1": "mechdesign.surveys.weighted_schema:WEIGHTED",
+    },
 }

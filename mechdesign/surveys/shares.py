@@ -25,6 +25,7 @@ from mechdesign.surveys.estimation import DistributionEstimate, expectation_maxi
 from mechdesign.surveys.goodness_of_fit import FitTest, fit_test
 from mechdesign.surveys.intervals import Intervals, linear_intervals, quantile
 from mechdesign.surveys.linear_estimator import linear_weights
+from mechdesign.surveys.weighted_schema import WEIGHTED
 
 METHODS = ("maximum-likelihood", "stopped")
 
@@ -162,7 +163,7 @@ def load_estimate(path: Any) -> xr.Dataset:
     ...     int(md.surveys.load_estimate(md.save(estimate, folder + "/estimate.nc")).attrs["reports"])
     1000
     """
-    return load_sealed(path, ESTIMATE, noun="an estimate")
+    return load_sealed(path, ESTIMATE, WEIGHTED, noun="an estimate")
 
 
 def reports_digest(mechanisms: Sequence[xr.Dataset], counts: Sequence[AnyArray]) -> str:
@@ -230,7 +231,7 @@ def _attributes(
         "schema": ESTIMATE.name,
         "problem": mechanisms[0].attrs["problem"],
         "domain": domain.describe_json(),
-        "mechanisms": json.dumps([_mechanism_record(*pair) for pair in zip(mechanisms, counts, strict=True)]),
+        "mechanisms": json.dumps([mechanism_record(*pair) for pair in zip(mechanisms, counts, strict=True)]),
         "method": shown.method,
         "stop": shown.stop,
         "stopped": shown.stopped,
@@ -246,6 +247,7 @@ def _attributes(
     }
 
 
-def _mechanism_record(mechanism: xr.Dataset, reports: Indices) -> dict[str, Any]:
+def mechanism_record(mechanism: xr.Dataset, reports: Indices) -> dict[str, Any]:
+    """Name, program and claim of a mechanism, and its numbers of reports."""
     described = {name: str(mechanism.attrs[name]) for name in ("sha256", "program", "claim")}
     return {**described, "reports": len(reports), "made": int(reports.sum())}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,53 +15,77 @@ import xarray as xr
 from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.spreadsheets import csv_of
 from mechdesign.errors import InputError
+from mechdesign.geo.area_shapes import AreaShapes
+from mechdesign.geo.feature_files import write_features
+from mechdesign.mechanism.storage import save
 from mechdesign.output.text_tables import Block, TextTable
+from mechdesign.surveys.document import EstimateDocument, Row
+from mechdesign.surveys.export import LAYERS, area_layer, check_layer_target
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.intervals import fewest_effective
 
-KINDS = (".csv", ".json")
+KINDS = (".csv", ".json", ".nc", ".html", *LAYERS)
 _ROWS = ("estimate", "share", "low", "high", "standard_error", "effective")
 _DIFFERENCES = ("difference", "difference_low", "difference_high")
+_PER_DOMAIN = ("persons", "missing", "design_effect", "effective_sample")
+_ATTRIBUTES = ("problem", "reports", "reports_sha256", "missing_answers", "confidence", "z", "fit_statistic", "fit_p")
 _MOST = 200  # lines of a table
 
 
-def check_weighted_target(path: Path, *, overwrite: bool) -> None:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class WeightedDocument(EstimateDocument):
+    """A weighted estimate as the terminal, the page, CSV, JSON and layers show it."""
+
+    @cached_property
+    def areas(self) -> list[Row]:
+        """One row per domain and area: estimate, interval, difference, and the reason if it has no interval."""
+        shares, attrs = self.estimate, self.estimate.attrs
+        names = [name for name in (*_ROWS, *_DIFFERENCES) if name in shares]
+        reasons, rows = json.loads(attrs["reasons"]), []
+        for d, domain in enumerate(json.loads(attrs["domains"])):
+            for k, area in enumerate(json.loads(attrs["areas"])):
+                row = {"domain": domain, "area": area} | {name: _number(shares[name][d, k]) for name in names}
+                rows.append(row | {"reason": reasons[d][k]})
+        return rows
+
+    @cached_property
+    def domains(self) -> list[Row]:
+        """One row per domain: persons, missing answers, design effect, effective sample."""
+        names = json.loads(self.estimate.attrs["domains"])
+        return [
+            {"domain": domain, **{name: self.estimate[name][d].item() for name in _PER_DOMAIN}}
+            for d, domain in enumerate(names)
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        attrs = self.estimate.attrs
+        document = {name: attrs[name] for name in _ATTRIBUTES} | {"population": attrs.get("population")}
+        document |= {"simultaneous": bool(attrs["simultaneous"]), "mechanisms": self.mechanisms}
+        return {**document, "domains": self.domains, "areas": self.areas}
+
+
+def check_weighted_target(path: Path, *, on_earth: bool, overwrite: bool) -> None:
     """Refuse a suffix that weighted shares are not written in, before any work."""
-    if check_target(path, overwrite=overwrite).suffix.lower() not in KINDS:
-        message = "must end in .csv or .json with --weights, --by, --missing or --population"
+    suffix = check_target(path, overwrite=overwrite).suffix.lower()
+    if suffix not in KINDS:
+        message = f"must end in one of {', '.join(KINDS)}"
         raise InputError(message, field="output", value=path.name)
+    if suffix in LAYERS:
+        check_layer_target(path, on_earth=on_earth)
 
 
-def weighted_rows(shares: xr.Dataset) -> list[dict[str, Any]]:
-    """One row for each domain and area."""
-    names = [name for name in (*_ROWS, *_DIFFERENCES) if name in shares]
-    rows = []
-    for d, domain in enumerate(shares["domain"].values.tolist()):
-        for k, area in enumerate(shares["area"].values.tolist()):
-            row = {"domain": domain, "area": area} | {name: _number(shares[name][d, k]) for name in names}
-            rows.append(row | {"reason": str(shares["reason"][d, k].item()) or None})
-    return rows
-
-
-def weighted_document(shares: xr.Dataset) -> dict[str, Any]:
-    """The domains with their persons, missing answers and design effects, and the rows."""
-    names = ("persons", "missing", "design_effect", "effective_sample")
-    domains = [
-        {"domain": domain, **{name: shares[name][d].item() for name in names}}
-        for d, domain in enumerate(shares["domain"].values.tolist())
-    ]
-    attrs = dict(shares.attrs) | {"simultaneous": bool(shares.attrs["simultaneous"])}
-    attrs["population"] = _number(attrs["population"])
-    return {**attrs, "domains": domains, "areas": weighted_rows(shares)}
-
-
-def save_weighted(shares: xr.Dataset, path: Path) -> None:
-    """Write the rows as CSV, or the document as JSON."""
-    if path.suffix.lower() == ".csv":
-        text = csv_of(weighted_rows(shares))
+def save_weighted(shares: xr.Dataset, path: Path, *, areas: AreaShapes | None, overwrite: bool) -> None:
+    """Write the Dataset, the rows as CSV, the document as JSON, or a layer with a feature for every row."""
+    document, suffix = WeightedDocument(estimate=shares), path.suffix.lower()
+    if suffix == ".nc":
+        save(shares, path, overwrite=overwrite)
+    elif suffix in LAYERS:
+        assert areas is not None
+        notes = {name: str(shares.attrs[name]) for name in ("schema", "reports_sha256", "confidence", "fit_p")}
+        write_features(area_layer(document.areas, areas, notes), path)
     else:
-        text = json.dumps(weighted_document(shares), allow_nan=False, indent=2)
-    write_atomically(path, lambda temporary: temporary.write_bytes(text.encode()))
+        text = csv_of(document.areas) if suffix == ".csv" else json.dumps(document.as_json(), allow_nan=False, indent=2)
+        write_atomically(path, lambda temporary: temporary.write_bytes(text.encode()))
 
 
 def weighted_words(document: dict[str, Any]) -> Iterator[Block]:
@@ -96,8 +122,8 @@ def weighted_words(document: dict[str, Any]) -> Iterator[Block]:
     else:
         yield f"Each interval holds with {confidence} confidence. --simultaneous covers all at once."
     yield (
-        "Weights are inverse probabilities of asking a person (Horvitz-Thompson). The design effect is the factor by "
-        "which unequal weights raise a variance. An interval needs at least "
+        "Weights are inverse probabilities of asking a person, up to a factor (the estimator of Hájek). The design "
+        "effect is the factor by which unequal weights raise a variance. An interval needs at least "
         f"{fewest_effective(document['z']):.3g} effective reports."
     )
 

@@ -100,7 +100,7 @@ def test_the_two_sentences():
     assert "% of people were in " in html
     assert "(95 % interval, 3,000 reports). Every report protects cells of 150 m, not positions: between two" in html
     assert "all areas together" in estimate_page("simultaneous")
-    assert "The claim below bounds what" in estimate_page("sealed")
+    assert "The claim below bounds how much" in estimate_page("sealed")
     promises = [
         estimate_page(name).split("<h1")[1].split("</h1>")[0].count("by a factor of") for name in ("two", "same")
     ]
