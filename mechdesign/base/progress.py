@@ -20,8 +20,9 @@ from mechdesign.base.streams import visible
 COLUMNS = 79
 _FIRST, _EVERY, _LIVE = 2.0, 10.0, 0.5  # seconds to the first line, between lines, and between states of a live one
 _TICK = 0.05  # seconds between checks whether a line is due
-COMPILING_NOTE = "compiling, once per installation, about a minute: later runs start at once"
-_KERNELS = Path(__file__).resolve().parents[1] / "mechanism"  # the first that any run needs
+COMPILING_NOTE = "compiling, once for this kind of work, 10 to 20 CPU seconds: later runs start at once"
+_FIRST_KERNEL = "repair."  # of the module with kernels that every design needs
+_PACKAGE = Path(__file__).resolve().parents[1]
 
 
 @dataclass(kw_only=True, eq=False)
@@ -143,16 +144,14 @@ def show(now: float) -> None:
         log_progress(line(watched, now), is_due=is_due)
 
 
-def has_compiled_kernels() -> bool:
-    """True if Numba has cached a kernel for this Python, or cannot cache any."""
-    name = f"certificate.*py{sys.version_info.major}{sys.version_info.minor}*.nbi"
+def has_compiled_kernels(kernel: str = _FIRST_KERNEL) -> bool:
+    """True if Numba has cached a kernel, by module and start of its name, for this Python, or cannot cache any."""
+    name = f"{kernel}*py{sys.version_info.major}{sys.version_info.minor}*.nbi"
     cache = os.environ.get("NUMBA_CACHE_DIR")
-    if cache:
-        return any(Path(cache).rglob(name))
-    return any((_KERNELS / "__pycache__").glob(name)) or not os.access(_KERNELS, os.W_OK)
+    return any(Path(cache or _PACKAGE).rglob(name)) or not (cache or os.access(_PACKAGE, os.W_OK))
 
 
-def note_compiling() -> None:
+def note_compiling(kernel: str = _FIRST_KERNEL) -> None:
     """Note on standard error that a first run takes longer, unless a compiled kernel is cached."""
-    if not has_compiled_kernels():
+    if not has_compiled_kernels(kernel):
         show_note(COMPILING_NOTE)

@@ -59,7 +59,6 @@ def verify(
         extra.check(file, is_table=file_kind(file) is None)
     if checker is not None:
         _check_checker(checker, is_table=file_kind(file) is None)
-    printing.note_compiling()
     with printing.progress(f"verify {file.name}") as on_progress:
         result = verify_cold(file, bound=bound, on_progress=on_progress)
     document = result.as_dict()

@@ -126,7 +126,7 @@ def solve(
         )
     gap = default_gap(program, method) if gap is None else gap
     # Before the clock starts: the time limit is that of the search.
-    compile_kernels(program, verbose=verbose)
+    compile_kernels(program, method=method, verbose=verbose)
     title = f"{program.problem.name}, {program.name}"
     target = gap if spec.closes_gap else None
     with interrupts.two_steps(), progress_if(verbose, title, on_progress, target=target, limit=time_limit) as report:

@@ -32,7 +32,7 @@ from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
-from mechdesign.solvers.cone.tree_simplex import ConeGraph, price_block, shortest_trees
+from mechdesign.solvers.cone.tree_simplex import CompleteGraph, ConeGraph, price_block, shortest_trees
 
 # Of graphs and blocks of reports.
 _PIVOTS_PER_NODE = 20  # at most; a pricing takes far fewer
@@ -113,6 +113,7 @@ class ConePricer:
         self.deadline = math.inf  # of time.monotonic(); later pricing raises OutOfTime
         self.on_done: Callable[[int], None] = lambda done: None  # takes the number of priced reports
         self.is_complete = has_many_pairs(len(edges.tail), size)
+        self.graph: ConeGraph | CompleteGraph
         if self.is_complete:
             # Lengths rounded up make the cone of pricing larger, hence its minimum a bound for the true cone.
             lengths = direct if direct is not None else _all_paths(graph)
@@ -144,7 +145,7 @@ class ConePricer:
         return cls(edges, domain.size, problem.anchors, problem.metric.direct_distances(domain), paths)
 
     def all_distances(self) -> Matrix:
-        if self.is_complete:
+        if isinstance(self.graph, CompleteGraph):
             return self.graph.lengths
         if np.array_equal(self.anchors, np.arange(self._matrix.shape[0])):
             return self.distance
@@ -212,15 +213,15 @@ def has_many_pairs(edges: int, size: int) -> bool:
     return size > _FEWEST and edges > _COMPLETE * size * (size - 1) / 2
 
 
-def complete_graph(lengths: Matrix) -> ConeGraph:
+def complete_graph(lengths: Matrix) -> CompleteGraph:
     """All pairs at lengths (n, n) for the kernels; ties of pivots are broken in favour of the direct edge."""
-    longest, none = max(float(lengths.max()), _SMALLEST), np.zeros(0)
+    longest = max(float(lengths.max()), _SMALLEST)
     # Seeded, so that ties break the same way in every run; symmetric, as the metric is.
     noise = np.random.default_rng(0).random(lengths.shape)
     shorter = 1 - _DIRECT * lengths / longest - _NOISE * np.minimum(noise, noise.T)
     # e^709 is the largest double; a pair beyond 600 nats binds no ray.
     factors = np.exp(np.minimum(lengths, _FARTHEST) * shorter)
-    return ConeGraph(np.zeros(0, np.int64), np.zeros(0, np.int32), none, none, np.ascontiguousarray(lengths), factors)
+    return CompleteGraph(np.ascontiguousarray(lengths), factors)
 
 
 def _all_paths(graph: sp.csr_array) -> Matrix:

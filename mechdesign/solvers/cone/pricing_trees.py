@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.solvers.cone.pricing import ConePricer
+from mechdesign.solvers.cone.tree_simplex import CompleteGraph
 from mechdesign.solvers.cone.warm_pricing import WarmPricer
 
 MOST_PLACES = 2_500  # whose trees a file has: by far most take less than a second to find and 1 % of the file
@@ -56,7 +57,7 @@ def pricing_trees(pricer: ConePricer, cost: Matrix, dual: Vector, warm: WarmPric
     warm = warm or WarmPricer(pricer, cost)
     parent, anchors = warm.final_trees(dual), warm.trees.anchor
     order = np.empty_like(parent)
-    if pricer.is_complete:
+    if isinstance(pricer.graph, CompleteGraph):
         lengths, is_edge = pricer.graph.lengths, pricer.joined_pairs()
         # The next place on a shortest path, filled where a pair is met: threads write the same number.
         hops = np.full(lengths.shape, -1, np.int32)

@@ -22,15 +22,15 @@ where T is the sum of r(v) and all that v received.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import overload
 from numpy.typing import NDArray
 
 from mechdesign.base.arrays import Indices, Indices32, Mask, MaskMatrix, Matrix, Vector
 
-_EMPTY: Matrix = np.zeros((0, 0))
 # Compiled code takes no dataclasses: kernels have many arguments, fill arrays of their callers, and read constants.
 # Constants of the method. Those of proofs are rounding errors of doubles; the others are guesses, and decide how long a
 # pricing takes: every bound is pushed through the tree that it ends with.
@@ -48,14 +48,19 @@ _ULP, _TINY = 2.0**-52, 1e-290  # relative and absolute: more than one rounding 
 
 
 class ConeGraph(NamedTuple):
-    """A graph in compressed rows, or a complete one as matrices; the other arrays are empty."""
+    """A graph in compressed rows."""
 
     first: Indices  # (n + 1,): the neighbours of v are near[first[v]:first[v + 1]]
     near: Indices32  # (e,)
     length: Vector  # (e,): d in nats
     factor: Vector  # (e,): e^d
-    lengths: Matrix = _EMPTY  # (n, n): d in nats, of a complete graph
-    factors: Matrix = _EMPTY  # (n, n): e^d
+
+
+class CompleteGraph(NamedTuple):
+    """A complete graph. Kernels are compiled for each kind of graph on its own: see `_tightest`."""
+
+    lengths: Matrix  # (n, n): d in nats
+    factors: Matrix  # (n, n): e^d
 
 
 class TreeState(NamedTuple):
@@ -150,6 +155,35 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
     grow = np.empty(n)
     for j in range(which.size):
         y = which[j]
+        root, ray, parent, rises = state.anchor[y], rays[j], state.parent[y], state.rises[y]
+        for step in range(effort.steps):
+            t = 1.0 if effort.fixed else state.ratio[y]
+            r = cost[y] - t * dual
+            _fill_growth(root, parent, rises, graph, grow)
+            _optimise(root, r, parent, grow, rises, graph, _PIVOTS_PER_PLACE * n, effort.gain, ray)
+            if _ends_search(cost[y], dual, ray, state.ratio, y, t, step, effort) or effort.fixed:
+                break
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _ends_search(cost, dual, ray, ratio, y, t, step, effort):  # type: ignore[no-untyped-def]
+    """Set ratio[y] to that of a ray; True if Dinkelbach's method ends."""
+    above, below = (cost * ray).sum(), (dual * ray).sum()
+    if not below > _NEAR_RATIO * above:  # multipliers may be negative
+        ratio[y] = _FAR_RATIO
+        return True
+    ratio[y] = above / below
+    # From the third step on a ratio that rises is rounding: exact Dinkelbach steps only fall.
+    return not effort.fixed and (abs(ratio[y] - t) < effort.change * t or (ratio[y] > t and step >= 2))
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def price_cores(cost, dual, which, graph, state, effort, rays):  # type: ignore[no-untyped-def]
+    """The same on a complete graph, for reports with a core."""
+    n = dual.size
+    grow = np.empty(n)
+    for j in range(which.size):
+        y = which[j]
         root, k, ray, is_whole = state.anchor[y], state.core[y], rays[j], state.core[y] == n
         parent, rises, beyond = state.parent[y], state.rises[y], state.beyond[y]
         max_pivots = _PIVOTS_PER_PLACE * n
@@ -178,16 +212,7 @@ def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[
                 core_ray = np.empty(k)
                 _optimise(first, rest[inner], tree, grow[:k], up, core, max_pivots, effort.gain, core_ray)
                 _extend(inner, outer, core_ray, graph, r, ray, beyond)
-            above, below = (cost[y] * ray).sum(), (dual * ray).sum()
-            if not below > _NEAR_RATIO * above:  # multipliers may be negative
-                state.ratio[y] = _FAR_RATIO
-                break
-            state.ratio[y] = above / below
-            if effort.fixed:
-                if is_whole:
-                    break
-            # From the third step on a ratio that rises is rounding: exact Dinkelbach steps only fall.
-            elif abs(state.ratio[y] - t) < effort.change * t or (state.ratio[y] > t and step >= 2):
+            if _ends_search(cost[y], dual, ray, state.ratio, y, t, step, effort) or (effort.fixed and is_whole):
                 break
         # Number the tree of the core in places again, where the next pricing starts from it.
         if not is_whole:
@@ -212,7 +237,7 @@ def dual_reductions(cost, dual, which, graph, state, reduction, sums):  # type: 
         sums[j] = 0.0
         for v in range(n):
             rest[v] = _round_down(cost[y, v] - dual[v])  # rounded to the safe side, as all that follows
-        _absorb_negative(root, state.near[root, state.core[y] :], graph, state.near, rest)
+        _absorb(root, y, graph, state, rest)
         # Reverse preorder: a node has received from all its children before it hands over.
         for i in range(n - 1, -1, -1):
             v = order[i]
@@ -322,11 +347,7 @@ def _pivot(node, root, graph, tree, number):  # type: ignore[no-untyped-def]
     # The edge to the parent is tight one way, so g of the subtree can move only the other way: up where it falls to
     # `node`, down where it rises. `bound` is the factor up to the first other constraint across the cut.
     raising = not tree.rises[node]
-    if graph.factors.shape[0] > 0:
-        bound, inner, outer = _tightest_pair(count, raising, graph, tree, number)
-        joint = graph.factors[inner, outer]
-    else:
-        bound, inner, outer, joint = _tightest_edge(count, raising, graph, tree, number)
+    bound, inner, outer, joint = _tightest(count, raising, graph, tree, number)
     # No finite constraint across the cut: g has overflowed, or the graph is not connected.
     if inner < 0:
         return False
@@ -472,7 +493,7 @@ def _core_tree(places, parents, rises, graph):  # type: ignore[no-untyped-def]
         tree[i], up[i] = number[parents[places[i]]], rises[places[i]]
         for j in range(k):
             factors[i, j] = graph.factors[places[i], places[j]]
-    return tree, up, ConeGraph(graph.first, graph.near, graph.length, graph.factor, graph.lengths, factors)
+    return tree, up, CompleteGraph(graph.lengths, factors)
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
@@ -610,11 +631,58 @@ def _fill_growth(root, parent, rises, graph, grow):  # type: ignore[no-untyped-d
             grow[v] = factor if rises[v] else 1.0 / factor
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _edge(v, up, graph):  # type: ignore[no-untyped-def]
+# Functions by the kind of graph, so that nobody waits for the compilation of the other kind.
+def _tightest(count: Any, raising: Any, graph: Any, tree: Any, number: Any) -> Any:
+    """The first tight edge at the border of a subtree: bound on its factor, ends in and out, own factor."""
+    raise NotImplementedError
+
+
+@overload(_tightest)
+def _tightest_of(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
+    if not _is_complete(graph):
+        return lambda count, raising, graph, tree, number: _tightest_edge(count, raising, graph, tree, number)
+
+    def of_pairs(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
+        bound, inner, outer = _tightest_pair(count, raising, graph, tree, number)
+        return bound, inner, outer, graph.factors[inner, outer]
+
+    return of_pairs
+
+
+def _edge(v: Any, up: Any, graph: Any) -> Any:
     """Length and factor of the edge from v to `up`."""
-    if graph.factors.shape[0] > 0:
-        return graph.lengths[v, up], graph.factors[v, up]
+    raise NotImplementedError
+
+
+@overload(_edge)
+def _edge_of(v, up, graph):  # type: ignore[no-untyped-def]
+    if _is_complete(graph):
+        return lambda v, up, graph: (graph.lengths[v, up], graph.factors[v, up])
+    return lambda v, up, graph: _listed_edge(v, up, graph)
+
+
+def _absorb(root: Any, y: Any, graph: Any, state: Any, rest: Any) -> Any:
+    """Let places near the root absorb negative rest (n,) of the places outside of the core of report y, if any."""
+    raise NotImplementedError
+
+
+@overload(_absorb)
+def _absorb_of(root, y, graph, state, rest):  # type: ignore[no-untyped-def]
+    if not _is_complete(graph):
+        return lambda root, y, graph, state, rest: None
+
+    def of_core(root, y, graph, state, rest):  # type: ignore[no-untyped-def]
+        _absorb_negative(root, state.near[root, state.core[y] :], graph, state.near, rest)
+
+    return of_core
+
+
+def _is_complete(graph: numba.types.NamedTuple) -> bool:
+    return "factors" in graph.fields
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _listed_edge(v, up, graph):  # type: ignore[no-untyped-def]
     for e in range(graph.first[v], graph.first[v + 1]):
         if graph.near[e] == up:
             return graph.length[e], graph.factor[e]

@@ -17,7 +17,7 @@ import numpy as np
 from mechdesign.base.arrays import Indices, Indices32, Matrix, Vector
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound, sum_down
-from mechdesign.solvers.cone.tree_simplex import Effort, TreeState, dual_reductions, price_trees
+from mechdesign.solvers.cone.tree_simplex import Effort, TreeState, dual_reductions, price_cores, price_trees
 
 _BLOCK = 16  # reports priced at a time by a thread
 
@@ -153,8 +153,10 @@ class WarmPricer:
         # A ratio far from 1 is one of a young master; Dinkelbach's method would need many steps from it.
         trees.ratio[reports] = np.clip(trees.ratio[reports], 1 / farthest, farthest)
 
+        price_reports = price_cores if self.cone.is_complete else price_trees
+
         def price_block(start: int, stop: int) -> None:
-            price_trees(self.cost, dual, reports[start:stop], self.cone.graph, trees, effort, rays[start:stop])
+            price_reports(self.cost, dual, reports[start:stop], self.cone.graph, trees, effort, rays[start:stop])
 
         in_blocks(price_block, len(reports), _BLOCK, deadline=self.cone.deadline)
         return rays
