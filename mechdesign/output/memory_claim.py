@@ -20,16 +20,16 @@ def memory_claim(remember: Remember, visit: float | None, unit: str, *, position
     if remember == "cell":
         cells = f"{'centres of ' if positions else ''}their i-th new cells"
         return (
-            "A cell has one report, which is repeated. For two traces with the same pattern of cells, k of them new, "
-            f"{bound.format(cells)}. Two positions in one cell are not distinguished; two on both sides of a border "
-            "are, as far as their cells. A new report reveals that a border was crossed, a repeated one that somebody "
-            "stayed or returned."
+            "A cell has one report, which is repeated until the memory is deleted; after that all cells are new. "
+            f"For two traces with the same pattern of cells, k of them new, {bound.format(cells)}. Two positions in "
+            "one cell are not distinguished; two on both sides of a border are, as far as their cells. A new report "
+            "reveals that a border was crossed, a repeated one that somebody stayed or returned."
         )
     assert visit is not None
     first = f"the {'' if positions else 'cells of the '}first positions of their i-th new places"
     return (
         f"A visit has one report. It is repeated within {visit:.12g} {unit} of the first position, and up to {STAY} "
-        "times as far until the visit is left. For two traces with the same pattern of visits, k of them to new "
-        f"places, {bound.format(first)}. A new report reveals that a place was left, a repeated one that somebody "
-        "stayed or returned."
+        "times as far until the visit is left. Once the memory is deleted, all places are new. For two traces with "
+        f"the same pattern of visits, k of them to new places, {bound.format(first)}. A new report reveals that a "
+        "place was left, a repeated one that somebody stayed or returned."
     )

@@ -165,10 +165,12 @@ def test_a_visit_off_the_map_is_damage(tmp_path: Path) -> None:
         budget.report(sampler, at=[0.0, 100.0])
 
 
-@pytest.mark.parametrize("remember", ["cell", "visit"])
+@pytest.mark.parametrize(("remember", "deleted"), [("cell", None), ("visit", None), ("cell", 2), ("visit", 1)])
 @pytest.mark.obligation("budget-paid-once")
-def test_the_memory_claim_holds_for_every_pair_of_traces(remember) -> None:
-    """Exact law of all transcripts of length 3 on three cells: (1) within a pattern of repetitions."""
+def test_the_memory_claim_holds_for_every_pair_of_traces(remember, deleted) -> None:
+    """Exact law of all transcripts of length 3 on three cells: (1) within a pattern of repetitions.
+
+    The memory is deleted before the step `deleted`, whatever the trace."""
     domain = md.Domain.grid((1, 3), cell=1.0, unit="m")
     metric = md.Euclidean(epsilon=0.7, unit="m")
     problem = md.DesignProblem(domain=domain, metric=metric, prior=np.full(3, 1 / 3), loss=md.losses.Distance())
@@ -181,7 +183,9 @@ def test_the_memory_claim_holds_for_every_pair_of_traces(remember) -> None:
         """The pattern of names, and the cell of each new name."""
         names: dict[str, int] = {}
         cells, pattern, last = [], [], None
-        for k in trace:
+        for step, k in enumerate(trace):
+            if step == deleted:
+                names, last = {}, None
             if remember == "visit":
                 found = visit_of(domain, 0.5, names, last, fixes[k])
                 name, cell = found.name, found.cell
@@ -189,7 +193,7 @@ def test_the_memory_claim_holds_for_every_pair_of_traces(remember) -> None:
                 cell = int(fixes[k][1])
                 name = str(cell)
             if name not in names:
-                names[name] = len(names)
+                names[name] = len(cells)
                 cells.append(cell)
             pattern.append(names[name])
             last = name

@@ -35,7 +35,7 @@ export function memoryClaim(remember, visit, unit, positions) {
   if (remember === "cell") {
     const centres = positions ? "centres of their i-th new cells" : "their i-th new cells";
     return (
-      `A cell has one report, which is repeated. For two traces with the same pattern of cells, k of them new, ${sum(centres)}. ` +
+      `A cell has one report, which is repeated until the memory is deleted; after that all cells are new. For two traces with the same pattern of cells, k of them new, ${sum(centres)}. ` +
       "Two positions in one cell are not distinguished; two on both sides of a border are, as far as their cells. " +
       "A new report reveals that a border was crossed, a repeated one that somebody stayed or returned."
     );
@@ -43,6 +43,7 @@ export function memoryClaim(remember, visit, unit, positions) {
   const place = positions ? "the first positions" : "the cells of the first positions";
   return (
     `A visit has one report. It is repeated within ${visit} ${unit} of the first position, and up to ${STAY} times as far until the visit is left. ` +
+    "Once the memory is deleted, all places are new. " +
     `For two traces with the same pattern of visits, k of them to new places, ${sum(`${place} of their i-th new places`)}. ` +
     "A new report reveals that a place was left, a repeated one that somebody stayed or returned."
   );
