@@ -38,8 +38,18 @@ for (let k = 0; k < 2000; k++) {
   reports.push(cpu(from));
 }
 const first = reports[0];
+const { PositionRows, TableRows, readTable, randomBytes } = await import("./web/report-inside.mjs");
+const { header, arrays } = await readTable(table);
+const rows = new (header.position_claim ? PositionRows : TableRows)(header, arrays);
+const draws = [];
+for (let k = 0; k < 2000; k++) {
+  const from = process.cpuUsage();
+  rows.draw((k * 577) % client.places.count, randomBytes);
+  draws.push(cpu(from));
+}
 const at = (list, share) => list.sort((a, b) => a - b)[Math.floor(share * list.length)];
-console.log(JSON.stringify({ open, median: at(reports, 0.5), most: at(reports, 0.99), first }));
+const times = { first, median: at(reports, 0.5), most: at(reports, 0.99), draws: [at(draws, 0.5), at(draws, 0.99)] };
+console.log(JSON.stringify({ open, ...times }));
 """
 TYPED = f"""
 import {{ geolocationOf, openClient }} from "{NAME}";
@@ -100,9 +110,15 @@ def sizes(*files: Path) -> None:
 
 def in_node(folder: Path) -> None:
     """Print the times of the client in Node."""
+    node = program("node")
     (folder / "times.mjs").write_text(TIMES)
-    times = json.loads(run(program("node"), "times.mjs", folder=folder))
+    inside = folder / "web" / "report-inside.mjs"
+    module = (folder / "web" / "report.mjs").read_text()
+    inside.write_text(module + "export { PositionRows, TableRows, readTable, randomBytes };\n")
+    times = json.loads(run(node, "times.mjs", folder=folder))
+    inside.unlink()
     print(f"  opened in {times['open']:.0f} ms of CPU; the first report took {times['first']:.1f} ms")
+    print("  drawing: {:.3f} ms, 99 % within {:.3f} ms of CPU".format(*times["draws"]))
     print(f"  a report with its memory: {times['median']:.2f} ms, 99 % within {times['most']:.2f} ms of CPU")
 
 

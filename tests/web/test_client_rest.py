@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from fixtures import position_mechanisms as made_once
 from fixtures.clients import NODE, Stream, run, sampler
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.mechanism.accuracy import accuracy, round_up
@@ -52,8 +53,14 @@ def walk(domain: md.Domain) -> list[list[float]]:
     return (path + rng.normal(scale=0.03, size=path.shape) * side).clip(low, high).tolist()
 
 
-@pytest.mark.parametrize("name", ["plane", "town"])
-@pytest.mark.parametrize(("remember", "visit"), [("cell", None), ("visit", 0.6), ("none", None)])
+@pytest.mark.parametrize(
+    ("name", "remember", "visit"),
+    few_by_default(
+        [(name, *mode) for name in ("plane", "town") for mode in (("cell", None), ("visit", 0.6), ("none", None))],
+        ("plane", "cell", None),
+        ("town", "visit", 0.6),
+    ),
+)
 @pytest.mark.obligation("client-draws")
 def test_modes_are_those_of_python_on_the_same_bits(tmp_path: Path, name, remember, visit, monkeypatch) -> None:
     drawn_from = sampler(name) if name == "town" else md.Sampler(made_once.position_mechanism(name))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
+from itertools import product
 
 import numpy as np
 import pytest
 import xarray as xr
 from fixtures import position_mechanisms as made_once
 from fixtures.clients import DRAWN, NODE, Stream, mechanism, put_together, run, taken_apart
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.errors import InputError, UnsuitableError
@@ -17,7 +18,7 @@ from mechdesign.web import rounded as rounding
 from mechdesign.web import write_client
 from mechdesign.web.rounded import round_mechanism
 
-NAMES = ["town", "plane", "apart"]
+NAMES = ("town", "plane", "apart")
 
 
 @cache
@@ -25,8 +26,7 @@ def source_of(name: str) -> xr.Dataset:
     return made_once.position_mechanism(name) if name == "plane" else mechanism(name)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("bits", [32, 24])
+@pytest.mark.parametrize(("name", "bits"), few_by_default(product(NAMES, [32, 24]), ("plane", 24)))
 def test_rounded_tables_are_certified_at_the_same_claim(name, bits) -> None:
     source = source_of(name)
     found = round_mechanism(source, bits)
@@ -44,7 +44,7 @@ def test_rounded_tables_are_certified_at_the_same_claim(name, bits) -> None:
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
-@pytest.mark.parametrize(("name", "bits"), [("town", 24), ("apart", 32)])
+@pytest.mark.parametrize(("name", "bits"), few_by_default([("town", 24), ("apart", 32)], ("town", 24)))
 @pytest.mark.obligation("client-draws")
 def test_reports_are_those_of_the_rounded_masses(tmp_path, name, bits, monkeypatch) -> None:
     stream, count = Stream(seed=4, size=8 * 300), 300
@@ -73,13 +73,12 @@ def test_reports_are_those_of_the_rounded_masses(tmp_path, name, bits, monkeypat
 def test_fewer_bits_make_a_smaller_file(tmp_path) -> None:
     sizes = [
         len((write_client(source_of("town"), tmp_path / str(bits), bits=bits) / "report.bin").read_bytes())
-        for bits in (None, 32, 24)
+        for bits in (None, 24)
     ]
-    assert sizes[1] < 0.6 * sizes[0]
-    assert sizes[2] < 0.8 * sizes[1]
+    assert sizes[1] < 0.48 * sizes[0]
 
 
-def test_command_says_loss_and_size_before_it_writes(tmp_path, run, run_json, monkeypatch) -> None:
+def test_command_says_loss_and_size_before_it_writes(tmp_path, run) -> None:
     file = md.save(source_of("town"), tmp_path / "town.nc")
     code, _, err = run("export", file, "-o", tmp_path / "web", "--bits", 24)
     assert code == 0
@@ -89,9 +88,6 @@ def test_command_says_loss_and_size_before_it_writes(tmp_path, run, run_json, mo
     code, _, err = run("export", file, "-o", tmp_path / "other", "--bits", 16)
     assert (code, "use 32 or 24" in err) == (2, True)
     assert not (tmp_path / "other").exists()
-    code, document = run_json("export", file, "-o", tmp_path / "json", "--bits", 32)
-    assert code == 0
-    assert document["bytes"]["report.bin"] == (tmp_path / "json" / "report.bin").stat().st_size
 
 
 def test_large_csv_names_rows_and_parquet(tmp_path, run, monkeypatch) -> None:
@@ -104,7 +100,7 @@ def test_large_csv_names_rows_and_parquet(tmp_path, run, monkeypatch) -> None:
     assert "--rows" not in run("export", file, "-o", tmp_path / "part.csv", "--rows", "0:2")[2]
 
 
-@pytest.mark.parametrize("name", ["factored", "columns"])
+@pytest.mark.parametrize("name", few_by_default(["factored", "columns"], "factored"))
 def test_factors_are_not_rounded(tmp_path, name) -> None:
     with pytest.raises(InputError, match="tables alone"):
         write_client(mechanism(name), tmp_path / "web", bits=24)
@@ -125,25 +121,22 @@ def test_a_rounded_mass_that_breaks_the_claim_is_not_taken(monkeypatch) -> None:
 
 
 @pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
-@pytest.mark.parametrize("altered", ["order", "bits", "sum"])
-def test_hostile_rounded_tables_are_refused(tmp_path, altered) -> None:
+def test_hostile_rounded_tables_are_refused(tmp_path) -> None:
     folder = write_client(source_of("town"), tmp_path / "web", bits=24)
     header, body = taken_apart((folder / "report.bin").read_bytes())
     n = 225
     start = len(body) - 4 * n * n  # of the masses; the order is before them
-    changed = bytearray(body)
-    if altered == "order":
-        changed[start - 4 * n] = changed[start - 4 * n + 1]
-    elif altered == "bits":
-        header["bits"] = 16
-    else:
-        changed[start] ^= 1
-    (folder / "report.bin").write_bytes(put_together(header, bytes(changed)))
+    order, mass = bytearray(body), bytearray(body)
+    order[start - 4 * n] = order[start - 4 * n + 1]
+    mass[start] ^= 1
+    tables = [(header, order), (header, mass), (header | {"bits": 16}, body), (header, body)]
+    for k, (head, content) in enumerate(tables):
+        (tmp_path / f"{k}.bin").write_bytes(put_together(head, bytes(content)))
     script = """
       import { readFileSync } from "node:fs";
       import { openClient, memoryStorage } from "./web/report.mjs";
-      const table = new Uint8Array(readFileSync("./web/report.bin"));
-      const said = await openClient({ table, storage: memoryStorage() }).then(() => "opened", (error) => error.code);
-      console.log(JSON.stringify(said));
+      const opened = (k) => openClient({ table: new Uint8Array(readFileSync(`${k}.bin`)), storage: memoryStorage() });
+      const outcome = (k) => opened(k).then(() => "opened", (error) => error.code);
+      console.log(JSON.stringify(await Promise.all([0, 1, 2, 3].map(outcome))));
     """
-    assert json.loads(json.dumps(run(folder, script))) == "table"
+    assert run(folder, script) == ["table"] * 3 + ["opened"]
