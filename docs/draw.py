@@ -62,10 +62,10 @@ TICKS = np.array([-10, -5, 0, 5, 10])
 def day():
     """A synthetic day: the true path, the reports of a session and its estimates, on a map and over the hours."""
     domain, ticks = md.Domain.grid((12, 12), cell=200.0, unit="m"), 50
-    public = md.sessions.synthetic_days(domain, people=200, days=14, ticks=ticks, seed=1000)
+    public = md.sessions.synthetic_days(domain, people=200, days=14, ticks=ticks, rng=1000)
     setting = Setting(domain=domain, model=md.sessions.fit_home_away(public), within=200.0)
     design = session_design(setting, PricedRule.risk(373.0, (4.0, 2.0, 2.0, 2.0)))
-    trace = md.sessions.synthetic_days(domain, people=12, days=1, ticks=ticks, seed=1).places[9, 0]
+    trace = md.sessions.synthetic_days(domain, people=12, days=1, ticks=ticks, rng=1).places[9, 0]
     state, source, estimates, errors = begin(design), seeded_draws(design, 7), [], []
     for tick, place in enumerate(trace):
         state = draw_report(design, plan_tick(design, state, tick), int(place), source)

@@ -161,15 +161,13 @@ def measure(options: argparse.Namespace, ticks: int) -> Iterator[tuple[float, st
     others, people, days = (60, 30, 14) if options.full else (12, 10, 7)
     domain = md.Domain.grid((12, 12), cell=200.0, unit="m")
     synthetic_days = partial(md.sessions.synthetic_days, domain, ticks=ticks)
-    model = md.sessions.fit_home_away(synthetic_days(people=200, days=14, seed=PUBLIC))
+    model = md.sessions.fit_home_away(synthetic_days(people=200, days=14, rng=PUBLIC))
     setting = Setting(domain=domain, model=model, within=WITHIN)
-    other = synthetic_days(people=others, days=7, seed=OTHERS).places.reshape(-1, ticks)
+    other = synthetic_days(people=others, days=7, rng=OTHERS).places.reshape(-1, ticks)
     for total in options.totals:
         for name, run in contenders(setting, other, total).items():
             for seed in range(1, (options.seeds or (3 if options.full else 1)) + 1):
-                places = synthetic_days(people=people, days=days, seed=seed, late=options.late).places.reshape(
-                    -1, ticks
-                )
+                places = synthetic_days(people=people, days=days, rng=seed, late=options.late).places.reshape(-1, ticks)
                 released = run(places, np.random.default_rng([seed, int(total)]))
                 assert released.nats.sum(axis=1).max() <= total * (1 + 1e-9), name
                 yield total, name, seed, mean_error(setting, places, released)
@@ -178,9 +176,9 @@ def measure(options: argparse.Namespace, ticks: int) -> Iterator[tuple[float, st
 def states(beliefs: int = 6) -> Iterator[tuple[float, float, float, float]]:
     """Yield for each nats and belief: the error in m of one table for all beliefs, of one per belief, the gain in %."""
     domain = md.Domain.grid((6, 6), cell=200.0, unit="m")
-    model = md.sessions.fit_home_away(md.sessions.synthetic_days(domain, people=200, days=14, ticks=50, seed=PUBLIC))
+    model = md.sessions.fit_home_away(md.sessions.synthetic_days(domain, people=200, days=14, ticks=50, rng=PUBLIC))
     setting = Setting(domain=domain, model=model, within=WITHIN)
-    traces = md.sessions.synthetic_days(domain, people=beliefs, days=1, ticks=50, seed=OTHERS).places[:, 0]
+    traces = md.sessions.synthetic_days(domain, people=beliefs, days=1, ticks=50, rng=OTHERS).places[:, 0]
     rng, chain, belief = np.random.default_rng(0), setting.filter, setting.beliefs(beliefs)
     for tick in range(20):
         if tick:

@@ -14,7 +14,9 @@ from mechdesign.errors import InputError
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 SYSTEM = "operating system"
-Rng: TypeAlias = int | np.random.Generator | None  # a seed or a generator, for simulations; None, the system's bits
+Seed: TypeAlias = int | np.random.Generator  # a seed or a generator, for simulations
+Rng: TypeAlias = Seed | None  # None: the system's bits
+_SEEDS = 1 << 32  # that a generator can give
 
 
 class OutOfTime(Exception):
@@ -64,7 +66,14 @@ def source(rng: Rng = None) -> tuple[Callable[[int], bytes], str]:
         return os.urandom, SYSTEM
     if isinstance(rng, np.random.Generator):
         return rng.bytes, "simulation, generator (predictable)"
+    return np.random.default_rng(seed_of(rng)).bytes, f"simulation, seed {seed_of(rng)} (predictable)"
+
+
+def seed_of(rng: Seed) -> int:
+    """The seed `rng`, or one that a generator draws: work with it can be repeated."""
+    if isinstance(rng, np.random.Generator):
+        return int(rng.integers(_SEEDS))
     if isinstance(rng, bool) or not isinstance(rng, (int, np.integer)) or rng < 0:
         message = "must be a seed, an integer of 0 or more, or a generator of NumPy"
         raise InputError(message, field="rng", value=rng)
-    return np.random.default_rng(int(rng)).bytes, f"simulation, seed {int(rng)} (predictable)"
+    return int(rng)

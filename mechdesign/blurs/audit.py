@@ -16,6 +16,7 @@ import numpy as np
 
 from mechdesign.base.arrays import Floats, Points, Vector
 from mechdesign.base.records import FrozenRecord
+from mechdesign.base.threads import Seed, seed_of
 from mechdesign.base.validation import check_positive, check_whole, validate_call
 from mechdesign.blurs.calls import Call, Command, call_of, displacements, shift
 from mechdesign.blurs.findings import SPREAD, Draws, Finding, draw, find, find_restart, mean_of_reports
@@ -103,7 +104,7 @@ def audit_blur(
     within: float = 200.0,
     disc: float = DISC,
     draws: int = 10_000,
-    seed: int = 0,
+    rng: Seed = 0,
     restarted: Callable[..., Any] | None = None,
 ) -> BlurAudit:
     """Audit a blur: defects, a lower bound of its nats, and the share of a disc. Nothing here proves privacy.
@@ -118,8 +119,8 @@ def audit_blur(
         The middle of the positions, in degrees.
     within, disc : float
         The distance of two positions, and the radius of a disc, in m.
-    draws, seed : int
-        Reports from each of the two positions that count for the bound; the seed of all draws.
+    draws, rng : int, int or numpy.random.Generator
+        Reports from each of the two positions that count for the bound; the seed or generator of all draws.
     restarted : callable
         The function of its module loaded again, as if the program restarted: finds a generator with a constant seed.
 
@@ -141,7 +142,7 @@ def audit_blur(
     check_positive(within, "within")
     check_positive(disc, "disc")
     check_whole(draws, "draws")
-    rng = np.random.default_rng(check_whole(seed, "seed", minimum=0))
+    rng = np.random.default_rng(seed_of(rng))
     call, place = call_of(blur), np.array([[float(at[0]), float(at[1])]])
     found = [] if restarted is None else find_restart(call, call_of(restarted), place, rng)
     for extent in _EXTENTS:
@@ -197,13 +198,13 @@ def assert_private(
     factor: float,
     at: Sequence[float] = PLACE,
     draws: int = 10_000,
-    seed: int = 0,
+    rng: Seed = 0,
 ) -> BlurAudit:
     """Fail if an audit finds a defect, or shows that one report changes odds by more than a factor. For tests.
 
     Parameters
     ----------
-    blur, at, draws, seed
+    blur, at, draws, rng
         As for `audit_blur`.
     within, factor : float
         No report may change the odds of two positions at most `within` m apart by more than the factor.
@@ -229,7 +230,7 @@ def assert_private(
     """
     if not float(factor) > 1:
         raise InputError("must be above 1", field="factor", value=factor)
-    audit = audit_blur(blur, at=at, within=within, draws=draws, seed=seed)
+    audit = audit_blur(blur, at=at, within=within, draws=draws, rng=rng)
     failures = [finding.sentence for finding in audit.findings]
     if audit.nats > math.log(float(factor)):
         failures.append(

@@ -19,6 +19,7 @@ from scipy.special import betaincinv
 
 from mechdesign.base.arrays import AnyArray, Booleans, Floats, Points, Vector
 from mechdesign.base.records import FrozenRecord
+from mechdesign.base.threads import Seed, seed_of
 from mechdesign.base.validation import validate_call
 from mechdesign.blurs.calls import SEEDS, Call, Command, call_of, displacements, shift
 
@@ -89,7 +90,7 @@ class Witness(FrozenRecord, Event):
 
 
 @validate_call
-def replay(blur: Callable[..., Any] | Command, witness: Witness, *, draws: int = 10_000, seed: int = 1) -> Witness:
+def replay(blur: Callable[..., Any] | Command, witness: Witness, *, draws: int = 10_000, rng: Seed = 1) -> Witness:
     """Count the event of a witness again with other seeds.
 
     Parameters
@@ -98,8 +99,8 @@ def replay(blur: Callable[..., Any] | Command, witness: Witness, *, draws: int =
         As for `audit_blur`.
     witness : Witness
         Of `BlurAudit.witness`.
-    draws, seed : int
-        Reports from each position, and the seed of their seeds.
+    draws, rng : int, int or numpy.random.Generator
+        Reports from each position, and the seed or generator of their seeds.
 
     Returns
     -------
@@ -112,7 +113,7 @@ def replay(blur: Callable[..., Any] | Command, witness: Witness, *, draws: int =
     >>> md.blurs.replay(lambda lat, lon: (round(lat, 2), round(lon, 2)), audit.witness, draws=500).hits
     (500, 0)
     """
-    return count_hits(call_of(blur), witness, draws, np.random.default_rng([seed, 1]))
+    return count_hits(call_of(blur), witness, draws, np.random.default_rng([seed_of(rng), 1]))
 
 
 def count_hits(call: Call, witness: Witness, draws: int, rng: np.random.Generator) -> Witness:

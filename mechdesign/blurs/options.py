@@ -76,7 +76,7 @@ class BlurOptions:
             at=_place(words),
             within=numbers.get("within", 200.0),
             disc=_one(radii) if radii else DISC,
-            seed=_seed(words),
+            rng=_seed(words),
         )
         if inputs.people is not None:
             from mechdesign.blurs.people import blur_disc_shares

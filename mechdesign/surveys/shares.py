@@ -12,7 +12,7 @@ import xarray as xr
 from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import AnyArray, Indices, Vector
-from mechdesign.base.validation import check_whole
+from mechdesign.base.threads import Seed, seed_of
 from mechdesign.errors import InputError
 from mechdesign.geo.partition import Partition
 from mechdesign.mechanism.build import versions
@@ -67,7 +67,7 @@ def estimate_shares(
     counts: Sequence[ArrayLike],
     areas: Partition | None = None,
     *,
-    seed: int = 0,
+    rng: Seed = 0,
     confidence: float = 0.95,
     simultaneous: bool = False,
     method: str = "maximum-likelihood",
@@ -79,8 +79,8 @@ def estimate_shares(
     ----------
     mechanisms, counts : sequence of Dataset, sequence of (m_j,) int arrays
         Of one collection, over the same secrets; how often each report of each was made.
-    areas, seed : Partition, int
-        Areas of the secrets; seed of the split in the test of fit.
+    areas, rng : Partition, int or numpy.random.Generator
+        Areas of the secrets; seed or generator of the split in the test of fit. The file has the seed.
     confidence, simultaneous : float, bool
         Of every interval, or, if `simultaneous`, of all of them together (Bonferroni).
     method : {"maximum-likelihood", "stopped"}
@@ -104,7 +104,7 @@ def estimate_shares(
     """
     if method not in METHODS:
         raise InputError("unknown method", field="method", value=method, remedy="use " + " or ".join(METHODS))
-    check_whole(seed, "seed", minimum=0)
+    seed = seed_of(rng)
     domain = shared_domain(mechanisms)
     channel, each_count, numbers = channel_and_counts(mechanisms, counts)
     prior = np.asarray(mechanisms[0]["prior"].values, float)
@@ -117,7 +117,7 @@ def estimate_shares(
         "prior": ("secret", prior, {"units": "1"}),
         "count": ("report", np.concatenate(each_count).astype(np.int64)),
     }
-    attrs = _attributes(mechanisms, each_count, domain, shown, fit) | {"seed": int(seed)}
+    attrs = _attributes(mechanisms, each_count, domain, shown, fit) | {"seed": seed}
     if areas is not None:
         if len(areas.label) != domain.size:
             raise InputError(f"must label {domain.size} places", field="areas", value=len(areas.label))

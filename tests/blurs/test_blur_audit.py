@@ -66,7 +66,7 @@ def test_planted_defect_is_found_and_no_other(name, at):
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.exhaustive) for k in range(1, 50))])
 def test_correct_law_has_no_finding(name, seed):
     at = [(41.9, 12.5), (-33.9, 179.999), (64.1, -21.9)][seed % 3]
-    assert kinds(audit_of(name, seed=seed, at=at)) == []
+    assert kinds(audit_of(name, rng=seed, at=at)) == []
 
 
 def town_mechanism():
@@ -130,7 +130,7 @@ def test_bound_is_close_to_the_truth():
     assert audit.share == pytest.approx(audit.laplace_share, abs=0.03)
     assert audit.optimum_nats == pytest.approx(audit.laplace_nats * OPTIMUM / 2)
     assert audit.averaged_error < 80
-    again = md.blurs.replay(careless_blurs.planar_laplace, audit.witness, seed=5)
+    again = md.blurs.replay(careless_blurs.planar_laplace, audit.witness, rng=5)
     assert again.nats == pytest.approx(audit.nats, abs=0.2)
     assert again.hits != audit.witness.hits
 
@@ -204,7 +204,7 @@ def test_bounds_hold_at_their_confidence(reports, truth, runs):
 def test_same_seed_gives_the_same_audit():
     again = md.blurs.audit_blur(careless_blurs.circle, draws=FEW)
     assert again == audit_of("circle")
-    assert (again.reports != audit_of("circle", within=500, draws=500, seed=4).reports).all()
+    assert (again.reports != audit_of("circle", within=500, draws=500, rng=4).reports).all()
 
 
 def test_global_generators_keep_their_states():

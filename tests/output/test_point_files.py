@@ -55,7 +55,7 @@ def points(cells=(0, 7, 19), domain=ROME, **columns):
 def test_reports_are_those_of_the_sampler(tmp_path, domain) -> None:
     """By two routes: the file, and draws from the same bits; coordinates are those of the reported cells."""
     cells = np.arange(20).repeat(30)
-    document, reports = run_file(tmp_path, points(cells, domain, note="007"), domain=domain, seed=5)
+    document, reports = run_file(tmp_path, points(cells, domain, note="007"), domain=domain, rng=5)
     expected = md.Sampler(mechanism(domain)).sample(cells, rng=np.random.default_rng(5)).values.ravel()
     assert (reports["report"] == expected).all()
     east, north = degrees_of(expected, domain)
@@ -70,7 +70,7 @@ def test_axes_and_secrets_are_places_too(tmp_path) -> None:
     plain = md.Domain.grid((4, 5), cell=200.0, unit="m")
     by_axes = pd.DataFrame({"x": plain.points[:, 0] + 99, "y": plain.points[:, 1] - 99})
     by_number = pd.DataFrame({"secret": range(20)})
-    drawn = [run_file(tmp_path, frame, domain=plain, seed=2)[1] for frame in (by_axes, by_number)]
+    drawn = [run_file(tmp_path, frame, domain=plain, rng=2)[1] for frame in (by_axes, by_number)]
     assert (drawn[0]["report"] == drawn[1]["report"]).all()
     assert list(drawn[0]) == ["report", "report_x", "report_y", "accuracy", "cost"]
     assert np.abs(drawn[0][["report_x", "report_y"]] - plain.points[drawn[0]["report"]]).to_numpy().max() < 20
@@ -152,7 +152,7 @@ def test_texts_of_other_countries_are_read(tmp_path) -> None:
     east, north = degrees_of([3])
     line = f'# a comment\nBreite;Länge;Ort\n{north[0]:.6f};{east[0]:.6f};"a;\nb"\n'.replace(".", ",")
     (tmp_path / "points.csv").write_text("\ufeff" + line, "utf-8")
-    options = PointOptions(columns={"latitude": "breite", "longitude": "länge"}, seed=1)
+    options = PointOptions(columns={"latitude": "breite", "longitude": "länge"}, rng=1)
     sample_file(mechanism(), tmp_path / "points.csv", tmp_path / "reports.csv", options=options)
     reports = pd.read_csv(tmp_path / "reports.csv")
     assert reports["Ort"].tolist() == ["a;\nb"]
@@ -165,7 +165,7 @@ def test_geojson_and_gpx_hold_the_reported_places(tmp_path) -> None:
     frame = points(cells, name=["a", "b", "b", "c<"])
     expected = md.Sampler(mechanism()).sample(cells, rng=np.random.default_rng(3)).values.ravel()
     east, north = degrees_of(expected)
-    run_file(tmp_path, frame, output="a.geojson", seed=3)
+    run_file(tmp_path, frame, output="a.geojson", rng=3)
     collection = json.loads((tmp_path / "a.geojson").read_text())["features"]
     at = np.array([feature["geometry"]["coordinates"] for feature in collection])
     assert np.abs(at - np.column_stack([east, north])).max() < 1e-3
@@ -236,7 +236,7 @@ def test_geopackage_is_read_in_its_system(tmp_path) -> None:
     for name in ("points.gpkg", "points.shp", "points.fgb"):
         located.to_crs(32633).to_file(tmp_path / name)
         output = tmp_path / f"{name}.reports.gpkg"
-        sample_file(mechanism(), tmp_path / name, output, options=PointOptions(seed=3))
+        sample_file(mechanism(), tmp_path / name, output, options=PointOptions(rng=3))
         reports = geopandas.read_file(output)
         expected = md.Sampler(mechanism()).sample([0, 7, 19], rng=np.random.default_rng(3)).values.ravel()
         order = reports["name"].map({"a": 0, "b": 1, "c": 2}).to_numpy()  # FlatGeobuf sorts by place
@@ -316,7 +316,7 @@ def test_labels_of_classes_are_places(tmp_path) -> None:
     )
     md.save(md.baselines.randomized_response(problem), tmp_path / "m.nc")
     answers = save_frame(tmp_path, pd.DataFrame({"label": ["no", "yes", "2", "no", "maybe"], "who": range(5)}))
-    options = PointOptions(outside="empty", seed=4)
+    options = PointOptions(outside="empty", rng=4)
     sample_file(md.load(tmp_path / "m.nc"), answers, tmp_path / "r.csv", options=options)
     reports = pd.read_csv(tmp_path / "r.csv")
     random = np.random.default_rng(4)

@@ -54,18 +54,18 @@ def domain():
 
 @pytest.fixture(scope="module")
 def setting(domain):
-    seen = synthetic_days(domain, people=60, days=7, ticks=TICKS, seed=100)
+    seen = synthetic_days(domain, people=60, days=7, ticks=TICKS, rng=100)
     return Setting(domain=domain, model=fit_home_away(seen), within=400.0)
 
 
 @pytest.fixture(scope="module")
 def people(domain):
-    return synthetic_days(domain, people=8, days=3, ticks=TICKS, seed=1)
+    return synthetic_days(domain, people=8, days=3, ticks=TICKS, rng=1)
 
 
 def test_days_are_those_of_their_seed_at_any_number_of_ticks(domain):
     few, many, other = (
-        synthetic_days(domain, people=20, days=7, ticks=ticks, seed=seed) for ticks, seed in ((12, 3), (36, 3), (12, 4))
+        synthetic_days(domain, people=20, days=7, ticks=ticks, rng=seed) for ticks, seed in ((12, 3), (36, 3), (12, 4))
     )
     np.testing.assert_array_equal(few.homes, many.homes)
     assert not np.array_equal(few.homes, other.homes)
@@ -79,21 +79,21 @@ def test_days_are_those_of_their_seed_at_any_number_of_ticks(domain):
 
 
 def test_late_people_are_the_same_people(domain):
-    usual, late = (synthetic_days(domain, people=5, days=2, ticks=8, seed=3, late=minutes) for minutes in (0.0, 180.0))
+    usual, late = (synthetic_days(domain, people=5, days=2, ticks=8, rng=3, late=minutes) for minutes in (0.0, 180.0))
     np.testing.assert_array_equal(usual.homes, late.homes)
     assert not np.array_equal(usual.places, late.places)
 
 
-@pytest.mark.parametrize(("field", "value"), [("people", 0), ("days", 0), ("ticks", 0), ("seed", -1), ("late", -1.0)])
+@pytest.mark.parametrize(("field", "value"), [("people", 0), ("days", 0), ("ticks", 0), ("rng", -1), ("late", -1.0)])
 def test_invalid_days_are_refused(domain, field, value):
     with pytest.raises(InputError) as caught:
-        synthetic_days(domain, **{"people": 2, "days": 1, "ticks": 4, "seed": 0} | {field: value})
+        synthetic_days(domain, **{"people": 2, "days": 1, "ticks": 4, "rng": 0} | {field: value})
     assert caught.value.field == field
 
 
 def test_nobody_walks_on_a_line():
     with pytest.raises(UnsuitableError):
-        synthetic_days(Domain.grid(5, cell=1.0, unit="m"), people=1, days=1, ticks=4, seed=0)
+        synthetic_days(Domain.grid(5, cell=1.0, unit="m"), people=1, days=1, ticks=4, rng=0)
 
 
 def dense(chain, tick):
@@ -145,7 +145,7 @@ def test_models_of_anybody_are_checked(field, value):
 
 
 def test_a_fit_finds_the_rates_of_its_days(domain):
-    seen = synthetic_days(domain, people=150, days=7, ticks=24, seed=5)
+    seen = synthetic_days(domain, people=150, days=7, ticks=24, rng=5)
     model = fit_home_away(seen)
     home = seen.places[:, 0, 0]
     left = [((seen.places[:, :5, 8] != home[:, None]) & (seen.places[:, :5, 7] == home[:, None])).mean()]

@@ -11,7 +11,7 @@ import numpy as np
 
 from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.log import log_note
-from mechdesign.base.threads import source
+from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError
 from mechdesign.mechanism.collection import Collection, Drawn, Located
 from mechdesign.mechanism.sampler import Sampler
@@ -39,7 +39,7 @@ class PointOptions:
         The column that names the person, whose equal points are one secret.
     columns, keep : mapping, sequence
         Names of columns by ours; columns that look like positions, and stay.
-    crs, seed : str, int
+    crs, rng : str, int or numpy.random.Generator
         Coordinate system of a layer that declares none; for simulations only.
     """
 
@@ -48,7 +48,7 @@ class PointOptions:
     columns: Columns = None
     keep: Sequence[str] = ()
     crs: str | None = None
-    seed: int | None = None
+    rng: Rng = None
 
 
 @dataclass(kw_only=True, eq=False)
@@ -169,7 +169,7 @@ def sample_file(
     if not hasattr(mechanism, "attrs"):
         message, remedy = "draws one place at a time", "use the mechanism that it was exported from"
         raise InputError(message, field="mechanism", value="a device map", remedy=remedy)
-    rng = None if chosen.seed is None else np.random.default_rng(chosen.seed)
+    rng = None if chosen.rng is None else np.random.default_rng(chosen.rng)
     collection = Collection(sampler=Sampler(mechanism=mechanism), rng=rng)
     if writes.is_layer and collection.report_degrees is None:
         message = "is a layer in degrees, and the reports are not places on Earth"
@@ -186,7 +186,7 @@ def sample_file(
             raise InputError("has no points", field=FIELD, value=points)
 
     write_atomically(target, lambda temporary: writes.write(temporary, report_parts()))
-    _, bits = source(chosen.seed)
+    _, bits = source(chosen.rng)
     return _document(job, target, bits)
 
 

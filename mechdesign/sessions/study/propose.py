@@ -20,6 +20,7 @@ import numpy as np
 
 from mechdesign.base.arrays import IntegerMatrix, Points
 from mechdesign.base.records import FrozenRecord
+from mechdesign.base.threads import Seed, seed_of
 from mechdesign.base.validation import check_positive, check_whole, validate_call
 from mechdesign.errors import SizeError
 from mechdesign.problem.domain import Domain
@@ -92,7 +93,7 @@ def propose(
     limit: float,
     within: float,
     people: int = 30,
-    seed: int = 0,
+    rng: Seed = 0,
     time_limit: float = math.inf,
     on_progress: Callable[[str], None] | None = None,
 ) -> Proposal:
@@ -102,8 +103,8 @@ def propose(
     ----------
     domain : Domain
         A grid of two axes, of at most 400 places.
-    ticks, people, seed : int
-        Of a day; that are measured; of the synthetic people and their reports.
+    ticks, people, rng : int
+        Of a day; that are measured; the seed, or a generator of NumPy, of the synthetic people and their reports.
     limit, within : float
         Nats that a calendar day may cost within the radius, in the unit of the domain.
     time_limit : float
@@ -124,14 +125,14 @@ def propose(
         ...
     mechdesign.errors.UnsuitableError: domain: must have two axes (got 1)
     """
-    started = time.monotonic()
+    started, seed = time.monotonic(), seed_of(rng)
     check_positive(limit, "limit")
     for value, name in ((ticks, "ticks"), (people, "people")):
         check_whole(value, name)
     if domain.size > MOST_PLACES:
         raise SizeError(f"gives more than {MOST_PLACES} places; use larger cells", field="cell", value=domain.size)
     public, others, measured = (
-        synthetic_days(domain, people=count, days=DAYS, ticks=ticks, seed=_SEEDS * seed + group)
+        synthetic_days(domain, people=count, days=DAYS, ticks=ticks, rng=_SEEDS * seed + group)
         for group, count in enumerate((PUBLIC, OTHERS, people))
     )
     setting = Setting(domain=domain, model=fit_home_away(public), within=check_positive(within, "within"))

@@ -20,6 +20,7 @@ from mechdesign.base.arrays import (
     Vector,
 )
 from mechdesign.base.records import FrozenRecord
+from mechdesign.base.threads import Seed, seed_of
 from mechdesign.base.validation import check_whole, validate_call
 from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.problem.domain import Domain
@@ -52,7 +53,7 @@ class Trajectories(FrozenRecord):
     Examples
     --------
     >>> domain = md.Domain.grid((6, 6), 500.0, unit="m")
-    >>> md.sessions.synthetic_days(domain, people=2, days=1, ticks=24, seed=0).places.shape
+    >>> md.sessions.synthetic_days(domain, people=2, days=1, ticks=24, rng=0).places.shape
     (2, 1, 24)
     """
 
@@ -68,14 +69,16 @@ class Trajectories(FrozenRecord):
 # Synthetic people have a home, a place of work and three other places, stay there and walk between, in the bounding box
 # of a domain of two axes. Tick t of T is at (t + 1/2) / T of the day. All constants are assumptions.
 @validate_call
-def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: int, late: float = 0.0) -> Trajectories:
+def synthetic_days(
+    domain: Domain, *, people: int, days: int, ticks: int, rng: Seed, late: float = 0.0
+) -> Trajectories:
     """Draw synthetic days. One seed draws the same people and days at every number of ticks.
 
     Parameters
     ----------
     domain : Domain
         Of two axes.
-    people, days, ticks, seed : int
+    people, days, ticks, rng : int
         How many; ticks of a day; of the draws.
     late : float
         Standard deviation in minutes of an added delay, for people whom the public model does not describe.
@@ -87,21 +90,21 @@ def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, seed: 
     Examples
     --------
     >>> domain = md.Domain.grid((6, 6), 500.0, unit="m")
-    >>> md.sessions.synthetic_days(domain, people=2, days=1, ticks=24, seed=0).homes.shape
+    >>> md.sessions.synthetic_days(domain, people=2, days=1, ticks=24, rng=0).homes.shape
     (2, 2)
     """
     for value, name in ((people, "people"), (days, "days"), (ticks, "ticks")):
         check_whole(value, name)
-    check_whole(seed, "seed", minimum=0)
+    seed = seed_of(rng)
     if not late >= 0:
         raise InputError("must not be negative", field="late", value=late)
     if domain.dimension != 2:
         raise UnsuitableError("must have two axes", field="domain", value=domain.dimension)
     # Two generators: positions are blurred by the second, so that the number of ticks does not change people or days.
     low, box = _box(domain)
-    rng, fine = (np.random.default_rng(child) for child in np.random.SeedSequence([seed, people, days]).spawn(2))
-    home, work, others = _people(people, box, rng)
-    when, where = _legs(home, work, others, days, box, late, rng)
+    coarse, fine = (np.random.default_rng(child) for child in np.random.SeedSequence([seed, people, days]).spawn(2))
+    home, work, others = _people(people, box, coarse)
+    when, where = _legs(home, work, others, days, box, late, coarse)
     minutes = (np.arange(ticks) + 0.5) / ticks * DAY
     points = _positions(when, where, minutes) + fine.normal(0, BLUR * box.min(), (people, days, ticks, 2))
     _, places = cKDTree(domain.points).query(points.reshape(-1, 2) + low)
@@ -189,7 +192,7 @@ def fit_home_away(days: Trajectories) -> HomeAway:
 
     Examples
     --------
-    >>> days = md.sessions.synthetic_days(md.Domain.grid((6, 6), 500.0, unit="m"), people=2, days=2, ticks=24, seed=0)
+    >>> days = md.sessions.synthetic_days(md.Domain.grid((6, 6), 500.0, unit="m"), people=2, days=2, ticks=24, rng=0)
     >>> md.sessions.fit_home_away(days).ticks
     24
     """
