@@ -22,5 +22,8 @@ class _Functions(ModuleType):
             remedy="write md.plot.mechanism(mechanism), or md.plot.save(mechanism, 'picture.png') for a file",
         )
 
+    def __dir__(self) -> list[str]:
+        return __all__
+
 
 sys.modules[__name__].__class__ = _Functions

@@ -178,3 +178,32 @@ def test_examples_of_modules_run(module):
     ended = doctest.testmod(importlib.import_module(module))
     assert ended.attempted > 0
     assert ended.failed == 0
+
+
+def test_functions_that_draw_take_a_seed_or_a_generator():
+    """`rng=`, not `seed=`. The program of a file has a seed: its JSON has no generator."""
+    taken = {name for name, value in public().items() if "seed" in inspect.signature(value).parameters}
+    assert taken - {"md.surveys.StatisticalDesign"} == set()
+
+
+@pytest.mark.skipif("blurs" not in registry.capabilities(), reason="needs blurs")
+def test_generator_is_as_good_as_its_seed():
+    def blur(latitude, longitude, rng):
+        return latitude + rng.normal() / 100, longitude + rng.normal() / 100
+
+    def audit(rng):
+        return md.blurs.audit_blur(blur, draws=50, rng=rng).reports
+
+    seed = int(np.random.default_rng(3).integers(1 << 32))
+    assert np.array_equal(audit(np.random.default_rng(3)), audit(seed))
+    assert not np.array_equal(audit(np.random.default_rng(4)), audit(seed))
+    with pytest.raises(InputError) as caught:
+        audit(-1)
+    assert caught.value.field == "rng"
+
+
+def test_tab_completion_shows_the_listed_names():
+    """`dir` of the package and its parts: the names of `__all__`, and no module that they import."""
+    for name in (None, *(name for name in ROOMS if name in md.__all__)):
+        part = md if name is None else getattr(md, name)
+        assert {one for one in dir(part) if not one.startswith("_")} == set(part.__all__), name

@@ -80,7 +80,7 @@ def sample(
             file,
             points,
             output,
-            given={"outside": outside, "person": person, "columns": named, "crs": crs, "seed": seed}
+            given={"outside": outside, "person": person, "columns": named, "crs": crs, "rng": seed}
             | {"keep": [word.strip() for word in (keep or "").split(",") if word.strip()]},
             overwrite=overwrite,
             as_json=as_json,

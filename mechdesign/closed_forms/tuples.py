@@ -53,7 +53,7 @@ def tuple_problem(problem: DesignProblem, count: int) -> DesignProblem:
         metric=Graph(tail=tail, head=head, length=distances[tail, head]),
         prior=prior / math.fsum(prior),
         loss=TableLoss(values=_over_tuples([problem.loss_matrix / count] * count, np.add)),
-        reports=Domain.nodes(report_count) if problem.reports is not problem.domain else None,  # type: ignore[arg-type]
+        reports=Domain.nodes(report_count) if problem.reports is not problem.domain else None,
         name=f"{problem.name}, tuples of {count}",
     )
 

@@ -29,7 +29,7 @@ from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched import MatchedOptimal
 from mechdesign.programs.optimal import Optimal
-from mechdesign.programs.program import Program
+from mechdesign.programs.program import EXPECTED_LOSS, Program
 from mechdesign.programs.queries import QueryWeights
 from mechdesign.solvers.matched import effective_epsilon, matched_families
 from mechdesign.solvers.solve import SOLVERS, TABLES, check_targets, solve
@@ -37,6 +37,7 @@ from mechdesign.solvers.solve import SOLVERS, TABLES, check_targets, solve
 # Edge lengths are rounded down by up to 2^-43, so a mechanism that is exactly at the claim may show this much above 1.
 AT_CLAIM = 1 + 2.0**-40
 POSITIONS = "positions"  # of `claim_over`
+ANY, PROGRAM = "any mechanism", "the program"  # of `lower_bound_of`
 COLUMNS = (
     Column("loss", "loss"),
     Column("lower bound", "lower_bound", Rounding.DOWN),
@@ -59,6 +60,7 @@ Maker = Callable[[], xr.Dataset]
 class ComparisonRow:
     """Figures of one mechanism, None if one does not exist. Losses are in loss units, distances in units of length.
 
+    - lower_bound_of: "any mechanism" with this claim, or "the program": any that meets its other constraints too.
     - claimed_epsilon, effective_epsilon: in nats per unit (randomized response: nats). For a Euclidean metric the
       effective one is the largest log-ratio per unit over all pairs, for others claimed_epsilon times ratio.
     - ratio: the largest log-ratio over the claimed distance. Levels and ratio are of the claim over claim_over, "cells"
@@ -73,6 +75,7 @@ class ComparisonRow:
     mechanism: str
     loss: float
     lower_bound: float | None = None
+    lower_bound_of: str | None = None
     gap: float | None = None
     remapped_loss: float | None
     expected_distance: float | None
@@ -230,7 +233,7 @@ def compare(
         )
         table = pd.DataFrame([row.to_json() for row in rows(dict(results), problem)])
     # Missing ranks need a nullable integer type; missing floats are NaN.
-    figures = [name for name in table.columns if name not in ("mechanism", "claim_over")]
+    figures = [name for name in table.columns if name not in ("mechanism", "claim_over", "lower_bound_of")]
     return table.astype({name: "Int64" if name == "rank" else float for name in figures})
 
 
@@ -251,11 +254,22 @@ def with_bounds(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Datas
     for row in rows:
         full = replace(row, epsilon_lower_bound=epsilon)
         # A mechanism that breaks the claim may have less loss than the bound.
-        if bound is not None and row.is_private_between_cells:
-            gap = relative_gap(row.loss, bound, constant_loss(mechanisms[row.mechanism]))
-            full = replace(full, lower_bound=bound, gap=gap)
+        own = _own_bound(mechanisms[row.mechanism])
+        known = {value: of for value, of in ((bound, ANY), (own, PROGRAM)) if value is not None}
+        if known and row.is_private_between_cells:
+            value = max(known)
+            gap = relative_gap(row.loss, value, constant_loss(mechanisms[row.mechanism]))
+            full = replace(full, lower_bound=value, lower_bound_of=known[value], gap=gap)
         complete.append(full)
     return complete
+
+
+def _own_bound(mechanism: xr.Dataset) -> float | None:
+    """The bound of the expected loss under the constraints of the mechanism's own program."""
+    attrs = mechanism.attrs
+    return (
+        float(attrs["lower_bound"]) if attrs.get("objective_of") == EXPECTED_LOSS and "lower_bound" in attrs else None
+    )
 
 
 def best_private(rows: Sequence[ComparisonRow], mechanisms: Mapping[str, xr.Dataset]) -> xr.Dataset:

@@ -21,7 +21,7 @@ from mechdesign.errors import InputError, UnsuitableError
 from mechdesign.mechanism.certificate import max_log_ratio_of_doubles
 from mechdesign.output.own_mechanisms import check_name, dataset_for, input_mechanisms, mechanism_for, table_for
 from mechdesign.problem.problem import DesignProblem
-from mechdesign.programs.program import Program
+from mechdesign.programs.program import EXPECTED_LOSS, Program
 from mechdesign.solvers.matched import find_crossing
 from mechdesign.solvers.solve import program_spec, solve
 
@@ -29,6 +29,7 @@ EFFECTIVE = " (effective)"  # after the name of a family, at its effective epsil
 _RANGE = math.log(1e4)  # of epsilons around the claim: a guess; families of the literature need a factor of 2
 _ACCURACY = 1e-8  # of ln eps in (1)
 Family = Callable[[DesignProblem, float], ArrayLike]
+_BOUND = ("objective", "objective_of", "lower_bound")  # attributes
 InputMechanisms = Mapping[str, ArrayLike | xr.Dataset | Program | Family]
 Maker = Callable[[float], xr.Dataset]  # from seconds
 
@@ -86,7 +87,10 @@ def _at_scale(program: Program, scale: float) -> Program:
 
 def _program_maker(problem: DesignProblem, name: str, program: Program, gap: float) -> Maker:
     def make(seconds: float) -> xr.Dataset:
-        return dataset_for(problem, name, solve(program, gap=gap, time_limit=seconds, method=_method_of(program)))
+        solved = solve(program, gap=gap, time_limit=seconds, method=_method_of(program))
+        # The bound under the program's own constraints is one of this problem alone.
+        kept = _BOUND if program.problem == problem and solved.attrs.get("objective_of") == EXPECTED_LOSS else ()
+        return dataset_for(problem, name, solved).assign_attrs({key: solved.attrs[key] for key in kept})
 
     return make
 

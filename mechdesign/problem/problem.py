@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,12 @@ from mechdesign.problem.priors import check_prior
 from mechdesign.problem.queries import Query, QueryLoss
 
 Parameter = int | float | str
+
+# An array, whatever it was given as: `DesignProblem.__init__` says what that may be.
+if TYPE_CHECKING:
+    Prior: TypeAlias = Vector
+else:
+    Prior = ArrayLike
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,13 +63,29 @@ class DesignProblem(FrozenRecord):
 
     domain: Domain = field(kw_only=False)
     metric: Metric = field(kw_only=False)
-    prior: ArrayLike = field(kw_only=False)
+    prior: Prior = field(kw_only=False)
     loss: Loss = field(kw_only=False)
     reports: Domain = field(default=None)  # type: ignore[assignment]
     query: Query | None = None
     matched_distance: float | None = None
     name: str = "problem"
     parameters: Mapping[str, int | float | str] = field(default_factory=dict)
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            domain: Domain,
+            metric: Metric,
+            prior: ArrayLike | Mapping[str, float],
+            loss: Loss,
+            *,
+            reports: Domain | None = None,
+            query: Query | None = None,
+            matched_distance: float | None = None,
+            name: str = "problem",
+            parameters: Mapping[str, Parameter] = ...,
+        ) -> None: ...
 
     def __post_init__(self) -> None:
         # A file has only coordinates: equal places must be one object here too, for symmetries and anchors.

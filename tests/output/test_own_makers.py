@@ -52,6 +52,11 @@ def test_programs_are_rows_and_lie_on_the_curve():
     rows = md.compare(stated, mechanisms=mine).set_index("mechanism")
     assert rows.loc["capped", "loss"] == pytest.approx(md.solve(capped).attrs["expected_loss"])
     assert rows.loc["worst", "loss"] > rows.loc["optimal", "loss"]
+    # The bound of a row: of all mechanisms, or of those that meet the constraints of a program of expected loss too.
+    assert rows.loc["capped", "lower_bound"] == pytest.approx(md.solve(capped).attrs["lower_bound"], rel=1e-9)
+    assert rows.loc["capped", "lower_bound"] > rows.loc["optimal", "lower_bound"] == rows.loc["worst", "lower_bound"]
+    kinds = rows["lower_bound_of"]
+    assert [kinds[name] for name in ("capped", "optimal", "worst")] == ["the program", *["any mechanism"] * 2]
     curve = md.sweep(stated, [0.5, 1.0], mechanisms=mine)
     assert float(curve["capped_loss"][1]) == pytest.approx(rows.loc["capped", "loss"], rel=2e-3)
     # At half the scale the program is that of half the metric.

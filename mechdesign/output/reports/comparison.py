@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 from mechdesign.base.formatting import Column, amount, length, number
 from mechdesign.base.units import unit_word
 from mechdesign.output.captions import readable_unit
-from mechdesign.output.compare import POSITIONS, ComparisonRow, columns, figure_texts
+from mechdesign.output.compare import POSITIONS, PROGRAM, ComparisonRow, columns, figure_texts
 from mechdesign.output.sentences import QUOTED_GAP, join_sentences
 from mechdesign.output.text_tables import Block, Note, TextTable
+from mechdesign.problem.metrics import Discrete
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.problem.vocabulary import CELLS, INTERVALS, Words, words_of
 
@@ -39,7 +40,10 @@ def comparison_words(rows: Sequence[ComparisonRow], problem: DesignProblem) -> I
             groups=[[1 + shown.index(k) for k in group if k in shown] for group in _GROUPS],
         )
     yield _caption(problem)
-    yield _legend(problem, [known[k] for k in shown])
+    legend = _legend(problem, [known[k] for k in shown])
+    if any(row.lower_bound_of == PROGRAM for row in rows):
+        legend["lower bound"] = f"{legend['lower bound']}; of a program with constraints: no mechanism that meets them"
+    yield legend
     bound = next((row.epsilon_lower_bound for row in rows if row.epsilon_lower_bound is not None), None)
     if bound is not None:
         unit, level = problem.domain.unit, number(bound, up=False, digits=6)
@@ -55,7 +59,9 @@ def heading_with_unit(column: Column, problem: DesignProblem) -> str:
     unit, loss = problem.domain.unit, readable_unit(problem.loss_unit)
     distance = "units" if unit == "1" else unit
     units = dict.fromkeys(("loss", "lower_bound", "remapped_loss", "position_loss"), loss)
-    units |= dict.fromkeys(("claimed_epsilon", "effective_epsilon"), f"nats per {unit_word(unit)}")
+    # Without distances, and for the discrete metric, an epsilon is that of any two secrets.
+    nats = "nats" if problem.metric.kind == Discrete.kind or not problem.domain.has_distances else None
+    units |= dict.fromkeys(("claimed_epsilon", "effective_epsilon"), nats or f"nats per {unit_word(unit)}")
     units |= {"expected_distance": distance, "asymptotic_mse": readable_unit(f"{distance}^2")}
     known = units.get(column.figure)
     return f"{column.heading} ({known})" if known else column.heading
@@ -87,7 +93,8 @@ def _sentence(rows: Sequence[ComparisonRow], problem: DesignProblem) -> str:
             f"Of the mechanisms that are private as claimed, {best.mechanism} has the smallest loss: {loss}."
         )
         between = "" if best.position_loss is None else " between centres"
-        if best.lower_bound and best.gap is not None and best.lower_bound > 0 and best.gap <= QUOTED_GAP:
+        is_bounded = best.lower_bound_of != PROGRAM and best.gap is not None and best.gap <= QUOTED_GAP
+        if is_bounded and best.lower_bound and best.lower_bound > 0:
             bound = amount(best.lower_bound, unit, up=False)
             sentences.append(f"No mechanism with this claim has a loss below {bound}{between}.")
     losses = [(row.position_loss, row.mechanism) for row in anywhere if row.position_loss is not None]

@@ -69,9 +69,7 @@ class Trajectories(FrozenRecord):
 # Synthetic people have a home, a place of work and three other places, stay there and walk between, in the bounding box
 # of a domain of two axes. Tick t of T is at (t + 1/2) / T of the day. All constants are assumptions.
 @validate_call
-def synthetic_days(
-    domain: Domain, *, people: int, days: int, ticks: int, rng: Seed, late: float = 0.0
-) -> Trajectories:
+def synthetic_days(domain: Domain, *, people: int, days: int, ticks: int, rng: Seed, late: float = 0.0) -> Trajectories:
     """Draw synthetic days. One seed draws the same people and days at every number of ticks.
 
     Parameters
