@@ -27,7 +27,7 @@ from mechdesign.problem.queries import Query, QueryLoss
 
 Parameter = int | float | str
 
-# An array, whatever it was given as: `DesignProblem.__init__` says what that may be.
+# Stored as an array; `DesignProblem.__init__` lists the types that it accepts.
 if TYPE_CHECKING:
     Prior: TypeAlias = Vector
 else:
