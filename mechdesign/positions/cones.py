@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from mechdesign.base.arrays import Floats, Integers, Unsigned
+from mechdesign.base.arrays import Floats, Integers, Mask, Unsigned
 from mechdesign.base.threads import in_blocks
 from mechdesign.mechanism.certificate_kernels import product
 
@@ -58,7 +58,7 @@ def breaches(mass: Unsigned, around: Integers, level: Unsigned) -> int:
     broken = np.zeros(len(level), np.int64)
 
     def count(start: int, stop: int) -> None:
-        broken[start] = _count(mass, around[start:stop], level[start:stop])
+        broken[start] = _count(mass, around[start:stop], level[start:stop], *_scratch())
 
     in_blocks(count, len(level), _CELLS)
     return int(broken.sum())
@@ -80,6 +80,33 @@ class Coefficients(NamedTuple):
     value: Integers
     slope_x: Integers
     slope_y: Integers
+
+
+class Scratch(NamedTuple):
+    """Arrays that a count overwrites, made by NumPy: compiling their making takes a second."""
+
+    p: Integers  # (16, reports): the masses of a patch
+    fine: Integers  # (16, reports): those of its quarters
+    pad: Integers  # (reports,)
+    sums: Integers  # (2, reports)
+    work: Unsigned  # (2, reports)
+    good: Mask  # (reports,): conditions that hold
+    grid: Unsigned  # (3, 3): levels of quarters
+    z: Unsigned  # (4,): levels at the corners
+
+
+def _scratch() -> tuple[Coefficients, Scratch]:
+    entries, patches, pairs = (9, _BLOCK), (16, _BLOCK), (2, _BLOCK)
+    return Coefficients(*(np.zeros(entries, np.int64) for _ in range(3))), Scratch(
+        p=np.zeros(patches, np.int64),
+        fine=np.zeros(patches, np.int64),
+        pad=np.zeros(_BLOCK, np.int64),
+        sums=np.zeros(pairs, np.int64),
+        work=np.zeros(pairs, np.uint64),
+        good=np.zeros(_BLOCK, np.bool_),
+        grid=np.zeros((3, 3), np.uint64),
+        z=np.zeros(4, np.uint64),
+    )
 
 
 @numba.njit(cache=True, nogil=True)
@@ -215,12 +242,9 @@ def _halve_levels(level, z):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def _count(mass, around, level):  # type: ignore[no-untyped-def]
-    p, fine = np.zeros((16, _BLOCK), np.int64), np.zeros((16, _BLOCK), np.int64)
-    shape = (9, _BLOCK)
-    coefficients = Coefficients(np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int64))
-    pad, sums, work = np.zeros(_BLOCK, np.int64), np.zeros((2, _BLOCK), np.int64), np.zeros((2, _BLOCK), np.uint64)
-    good, grid, z, bad = np.zeros(_BLOCK, np.bool_), np.zeros((3, 3), np.uint64), np.zeros(4, np.uint64), 0
+def _count(mass, around, level, coefficients, scratch):  # type: ignore[no-untyped-def]
+    p, fine, pad, sums, work, good, grid, z = scratch
+    bad = 0
     for v in range(len(around)):
         by_quarters = level.shape[1] == 16
         _halve_levels(level[v], grid)
@@ -230,7 +254,8 @@ def _count(mass, around, level):  # type: ignore[no-untyped-def]
             _gather(mass, around[v], first, p, pad, good, count)
             for q in range(-1, 4):
                 if by_quarters and q < 0:  # levels of quarters bound no polynomial of the whole cell
-                    good[:count] = False
+                    for y in range(count):
+                        good[y] = False
                     continue
                 if q == 0:
                     count = _keep_failed(p, pad, good, count)
