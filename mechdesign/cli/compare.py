@@ -25,7 +25,10 @@ if TYPE_CHECKING:
     from mechdesign.output.own_makers import InputMechanisms
     from mechdesign.problem.problem import DesignProblem
 
-_OUTPUT_HELP = "File to write: .csv, .tex, .json or .html. With --scales: .csv, .tex, .html, .nc, .png, .pdf or .svg."
+_OUTPUT_HELP = (
+    "File to write: .csv, .xlsx, .tex, .table.tex (a whole table with caption), .json or .html. With --scales: also "
+    ".nc, .png, .pdf and .svg, not .json."
+)
 _ONLY_HELP = (
     "Only these mechanisms, separated by commas. Also available here: the design between any two positions and the "
     "mechanisms of the literature. A wrong name lists all."
@@ -136,7 +139,7 @@ def _table(
             page_of = best_private(table, tables)
             PAGE_WRITER.get().save(page_of, output, comparison=[row.to_json() for row in table], overwrite=overwrite)
     elif output is not None:
-        write_rows(table, output, overwrite=overwrite)
+        write_rows(table, output, problem, overwrite=overwrite)
     document = [row.to_json() for row in table]
     printing.show(document, comparison_words(table, problem), as_json=as_json)
     if interrupted:

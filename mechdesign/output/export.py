@@ -16,6 +16,7 @@ from mechdesign.base.validation import validate_call
 from mechdesign.errors import InputError
 from mechdesign.evaluation.loss import loss_matrix
 from mechdesign.mechanism.mechanism_file import MechanismFile
+from mechdesign.output.latex import write_latex
 from mechdesign.output.packaged import package_file
 from mechdesign.output.proof_file import write_proof
 from mechdesign.output.table_formats import Content, plane_of, write_beside, write_csv, write_json, write_parquet
@@ -73,6 +74,7 @@ FORMATS: Registry[Format] = Registry(
     {
         ".csv": Format(write=write_csv, beside=write_beside, factored=True, verified=True),
         ".json": Format(write=write_json, partial=False, verified=True),
+        ".tex": Format(write=write_latex),
         ".proof": Format(write=write_proof, partial=False),
         ".parquet": Format(write=write_parquet, require=lambda path: import_optional("pyarrow.parquet", "parquet")),
     },
@@ -90,12 +92,13 @@ def export(
     overwrite: bool = False,
     on_progress: Callable[[Progress], None] | None = None,
 ) -> Path:
-    """Verify a mechanism and write its table in the format of the suffix: .csv, .json, .proof, .parquet or .compact.
+    """Verify a mechanism and write its table in the format of the suffix: .csv, .json, .proof, .parquet, .tex or
+    .compact.
 
     Each file has the claim, units, losses, edges and checksums; masses are exact integers, probability = mass / 2^62.
     .proof has the claims and the lower bound as integers for the checker of proofs/. .compact is a complete factored
     mechanism of a grid in 5 bytes a place, which `verify` certifies. Rows of a factored mechanism go to CSV only, with
-    their own sums.
+    their own sums. .tex has P(report|secret) in percent for readers, at most 20 reports; .table.tex adds a caption.
 
     Parameters
     ----------
@@ -152,7 +155,9 @@ def export(
     plane = plane_of(stored) if degrees else None
     figures = _figures(mechanism)
     with_bound = len(written) == mechanism.sizes["secret"] and _trees_prove(stored, figures)
-    content = Content(stored=stored, rows=written, figures=figures, plane=plane, with_bound=with_bound)
+    content = Content(
+        stored=stored, rows=written, figures=figures, plane=plane, name=target.name, with_bound=with_bound
+    )
     write_content(content, target)
     if with_verifier:
         write_atomically(verifier_target, lambda temporary: temporary.write_bytes(verifier))

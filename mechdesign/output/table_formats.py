@@ -64,6 +64,7 @@ class Content:
     rows: range
     figures: Mapping[str, float] = field(default_factory=dict)
     plane: Plane | None = None
+    name: str = ""  # of the file
     with_bound: bool = False  # trees prove the lower bound, and go into the file with all that they need
 
     @cached_property

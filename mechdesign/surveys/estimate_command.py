@@ -35,7 +35,7 @@ _WEIGHTS_HELP = "Column of survey weights: the inverse of the probability of ask
 _BY_HELP = "Column of the domain of each person: one estimate a domain, and its difference from all other persons."
 _MISSING_HELP = "Lines without a report: leave them out and count them, or make them a class."
 _POPULATION_HELP = "Persons whose shares are estimated, if they are not many more than those who answer."
-_OUTPUT_HELP = "File to write: .csv, .json, .nc, .html or, on Earth, a layer .geojson, .gpkg, .parquet; repeatable."
+_OUTPUT_HELP = "File to write: .csv, .xlsx, .json, .nc, .html or, on Earth, .geojson, .gpkg, .parquet; repeatable."
 _CELLS_HELP = "Layers: one feature a cell also with --areas, whose features are the areas otherwise."
 
 

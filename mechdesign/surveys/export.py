@@ -4,6 +4,7 @@
 |---|---|
 | .nc | the sealed Dataset, whole |
 | .csv | a plan: a row a design and area; an estimate: a row an area, or without areas a row a cell |
+| .xlsx | the same rows, as a workbook of Excel |
 | .json | the document of `--json` |
 | .geojson .gpkg .parquet | an estimate on Earth as a layer of a map: a feature an area, or a cell |
 
@@ -23,7 +24,8 @@ from typing import Any
 import xarray as xr
 
 from mechdesign.base.atomic_write import check_target, write_atomically
-from mechdesign.base.spreadsheets import csv_of, metadata_of
+from mechdesign.base.optional import import_optional
+from mechdesign.base.spreadsheets import csv_of, metadata_of, write_workbook
 from mechdesign.errors import InputError
 from mechdesign.geo.area_shapes import AreaShapes
 from mechdesign.geo.feature_files import FeatureLayer, check_feature_file, write_features
@@ -35,7 +37,7 @@ from mechdesign.surveys.document import EstimateDocument, PlanDocument
 from mechdesign.surveys.plan import PLAN
 
 LAYERS = (".geojson", ".gpkg", ".parquet")
-KINDS = (".nc", ".csv", ".json", *LAYERS)
+KINDS = (".nc", ".csv", ".xlsx", ".json", *LAYERS)
 
 
 def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: bool = True) -> Path:
@@ -45,6 +47,8 @@ def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: 
         raise InputError(f"must end in one of {', '.join(KINDS)}", field="output", value=target.name)
     if target.suffix.lower() in LAYERS:
         check_layer_target(target, on_earth=on_earth)
+    if target.suffix.lower() == ".xlsx":
+        import_optional("openpyxl", "xlsx")
     if target.suffix.lower() == ".csv":
         check_target(metadata_of(target), overwrite=overwrite)
     return target
@@ -69,8 +73,11 @@ def save_shares(
     suffix = target.suffix.lower()
     if suffix == ".nc":
         return save(result, target, overwrite=overwrite)
+    rows = document.areas if isinstance(document, PlanDocument) else document.areas or document.cells
+    if suffix == ".xlsx":
+        write_atomically(target, lambda temporary: write_workbook(rows, temporary, sheet="mechdesign"))
+        return target
     if suffix == ".csv":
-        rows = document.areas if isinstance(document, PlanDocument) else document.areas or document.cells
         text = csv_of(rows)
         metadata = json.dumps({"url": target.name, **_provenance(result)}, indent=2)
         write_atomically(metadata_of(target), lambda temporary: temporary.write_bytes(metadata.encode()))

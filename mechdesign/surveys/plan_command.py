@@ -47,7 +47,7 @@ FAMILY = "geometric_clamped"  # the mechanisms made at --levels
 CELLS = 400  # cells of an area without --cell
 RADIUS = 200.0  # metres, of an area without --within
 ODDS = (1.5, 2.0, 4.0, 10.0)  # factors within the radius, of an area without --levels
-_OUTPUT_HELP = "File to write: .csv, .json or .nc."
+_OUTPUT_HELP = "File to write: .csv, .xlsx, .json or .nc."
 
 
 # One argument for each option of the command line.

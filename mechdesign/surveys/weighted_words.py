@@ -13,7 +13,8 @@ from typing import Any
 import xarray as xr
 
 from mechdesign.base.atomic_write import check_target, write_atomically
-from mechdesign.base.spreadsheets import csv_of
+from mechdesign.base.optional import import_optional
+from mechdesign.base.spreadsheets import csv_of, write_workbook
 from mechdesign.errors import InputError
 from mechdesign.geo.area_shapes import AreaShapes
 from mechdesign.geo.feature_files import write_features
@@ -24,7 +25,7 @@ from mechdesign.surveys.export import LAYERS, area_layer, check_layer_target
 from mechdesign.surveys.goodness_of_fit import REFUSED
 from mechdesign.surveys.intervals import fewest_effective
 
-KINDS = (".csv", ".json", ".nc", ".html", *LAYERS)
+KINDS = (".csv", ".xlsx", ".json", ".nc", ".html", *LAYERS)
 _ROWS = ("estimate", "share", "low", "high", "standard_error", "effective")
 _DIFFERENCES = ("difference", "difference_low", "difference_high")
 _PER_DOMAIN = ("persons", "missing", "design_effect", "effective_sample")
@@ -70,6 +71,8 @@ def check_weighted_target(path: Path, *, on_earth: bool, overwrite: bool) -> Non
     if suffix not in KINDS:
         message = f"must end in one of {', '.join(KINDS)}"
         raise InputError(message, field="output", value=path.name)
+    if suffix == ".xlsx":
+        import_optional("openpyxl", "xlsx")
     if suffix in LAYERS:
         check_layer_target(path, on_earth=on_earth)
 
@@ -83,6 +86,8 @@ def save_weighted(shares: xr.Dataset, path: Path, *, areas: AreaShapes | None, o
         assert areas is not None
         notes = {name: str(shares.attrs[name]) for name in ("schema", "reports_sha256", "confidence", "fit_p")}
         write_features(area_layer(document.areas, areas, notes), path)
+    elif suffix == ".xlsx":
+        write_atomically(path, lambda temporary: write_workbook(document.areas, temporary, sheet="mechdesign"))
     else:
         text = csv_of(document.areas) if suffix == ".csv" else json.dumps(document.as_json(), allow_nan=False, indent=2)
         write_atomically(path, lambda temporary: temporary.write_bytes(text.encode()))

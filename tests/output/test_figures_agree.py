@@ -62,16 +62,16 @@ def figures_by_output(mechanism: Any, folder: Path, run_json: Any) -> dict[str, 
         stored = MechanismFile.read(mechanism)
         row = row_of("it", mechanism, replace(stored.problem, metric=stored.problem_metric))
         found["compare"] = row.to_json() | {"expected_loss": row.loss}
-        found["compare, LaTeX"] = typeset(row, folder / "row.tex")
+        found["compare, LaTeX"] = typeset(row, folder / "row.tex", stored.problem)
     if checked.row_ratio is not None:  # the attribute of a file is of rows, and outputs name it so
         for source in ("file", "page"):
             found[source]["row_ratio"] = found[source].pop("ratio")
     return found
 
 
-def typeset(row: ComparisonRow, path: Path) -> dict[str, Any]:
+def typeset(row: ComparisonRow, path: Path, problem: md.DesignProblem) -> dict[str, Any]:
     """The figures of a row of LaTeX that is rounded to six digits, where these are those of the row."""
-    body = write_rows([row], path).read_text("ascii").split("\\midrule")[1].split(" \\\\")[0]
+    body = write_rows([row], path, problem).read_text("ascii").split("\\midrule")[1].split(" \\\\")[0]
     cells = [cell.strip() for cell in body.split("&")]
     shown = dict(zip([column.figure for column in columns([row])], cells[1:], strict=True))
     losses = {name: getattr(row, name) for name in ("loss", "position_loss", "remapped_loss")}

@@ -97,7 +97,7 @@ def test_latex_has_powers_as_formulas(tmp_path):
     figures = dict.fromkeys(field.name for field in fields(ComparisonRow)) | {"claim_over": "cells"}
     first = {"mechanism": "tiny", "loss": 4.1234567e-12, "lower_bound": 4e-12, "gap": 5e-10}
     rows = [ComparisonRow(**figures | row) for row in (first, {"mechanism": "huge", "loss": 7.5e21})]
-    written = write_rows(rows, tmp_path / "rows.tex").read_text("utf-8")
+    written = write_rows(rows, tmp_path / "rows.tex", CASES["line, zero-one"]()).read_text("utf-8")
     assert r"$4.12346 \times 10^{-12}$ & $4 \times 10^{-12}$ & $<$0.0001\%" in written
     assert r"$7.5 \times 10^{21}$" in written
     assert written.isascii()

@@ -39,7 +39,7 @@ def comparison_words(rows: Sequence[ComparisonRow], problem: DesignProblem) -> I
             [[name, *(figures[k] for k in shown)] for name, figures in lines],
             groups=[[1 + shown.index(k) for k in group if k in shown] for group in _GROUPS],
         )
-    yield _caption(problem)
+    yield caption(problem)
     legend = _legend(problem, [known[k] for k in shown])
     if any(row.lower_bound_of == PROGRAM for row in rows):
         legend["lower bound"] = f"{legend['lower bound']}; of a program with constraints: no mechanism that meets them"
@@ -113,14 +113,15 @@ def lattice_words(problem: DesignProblem) -> Words:
     return INTERVALS if words_of(problem.domain) is INTERVALS else CELLS
 
 
-def _caption(problem: DesignProblem) -> str:
-    caption = f"{problem.name}: {problem.domain.size} secrets, {problem.loss.name} loss."
+def caption(problem: DesignProblem) -> str:
+    """The problem of a comparison, in a sentence or two."""
+    words = f"{problem.name}: {problem.domain.size} secrets, {problem.loss.name} loss."
     within = problem.loss.within_cell(problem.domain)
     if within is None:
-        return caption
+        return words
     centre = f"the centre of the {words_of(problem.domain).one}"
     added = amount(within, problem.loss_unit, up=True)
-    return f"{caption} Moving a user to {centre} adds {added} to every loss."
+    return f"{words} Moving a user to {centre} adds {added} to every loss."
 
 
 def _legend(problem: DesignProblem, shown: Sequence[Column]) -> dict[str, str | None]:
