@@ -146,10 +146,10 @@ class AreaSearch:
         def cut(parts: int) -> Positions:
             return Positions(problem if parts == 1 else self.statement.problem(positions=True, parts=parts))
 
-        cones = None
-        for parts in choose.cone_parts(problem):
+        cones, long = None, self.bound is True
+        for parts in choose.cone_parts(problem, long=long):
             program = cut(parts)
-            if choose.takes_cones(program):
+            if choose.takes_cones(program, long=long):
                 cones = parts
                 break
         columns = None if self.statement.varies else choose.column_parts(problem, cones)

@@ -5,7 +5,8 @@ nats along a square, or the largest below it that keeps `MAX_CONE_OPERATIONS` mu
 weights of columns are taken instead if cones leave more than `WIDEST_NATS` along a square, or exceed the limit at k =
 1. Their k is the smallest with `COLUMN_NATS` along a square, or the largest below with `MAX_COLUMN_ROWS` rows. Other
 weights have k = 1, `MAX_COLUMN_OPERATIONS` and enough memory. Levels that vary take cones only, up to
-`MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that of eikonal weights.
+`MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that of eikonal weights. A requested bound
+allows a long search: `LONG_NATS` and `LONG_CONE_OPERATIONS` for cones.
 
 Between cells. The optimal program is taken up to the cells of `CELLS_IN_A_MINUTE`. Beyond, a Euclidean metric gets the
 planar Laplace mechanism, up to `MAX_PAIR_CELLS`; levels that vary get eikonal weights.
@@ -45,6 +46,7 @@ MAX_CONE_OPERATIONS, MAX_COLUMN_OPERATIONS = 3e10, 2.5e11
 # Noise at the position is some 5 % above it, and so are columns at 0.6. Squares along a cell: a guess, beyond which a
 # smaller cell serves better.
 FINE_NATS, WIDEST_NATS, COLUMN_NATS, MAX_PARTS = 0.6, 0.75, 0.4, 7
+LONG_NATS, LONG_CONE_OPERATIONS = 0.4, 2e11  # if a bound is requested: some five minutes, and 2 % with it
 MAX_COLUMN_ROWS = 4_000  # finer than reports: some 30 seconds of a core
 _MAX_TABLE_CELLS = 12_000  # a table of 1.2 GB, of which seven are held
 _SQUARE_SYMMETRIES = 8  # of a square map: the columns of up to 8 symmetric reports are computed once
@@ -174,9 +176,10 @@ def too_costly(any_loss: float | None, cells_loss: float | None, unit: str) -> T
     return TooCostly(any_loss=any_loss, cells_loss=cells_loss, unit=unit)
 
 
-def cone_parts(problem: DesignProblem) -> list[int]:
-    """Numbers of squares along a cell to try as rows of cones, from the finest down to 1."""
-    return list(range(min(math.ceil(_nats_along_cell(problem) / FINE_NATS), MAX_PARTS), 0, -1))
+def cone_parts(problem: DesignProblem, *, long: bool = False) -> list[int]:
+    """Numbers of squares along a cell to try as rows of cones, from the finest down to 1; finer for a long search."""
+    finest = math.ceil(_nats_along_cell(problem) / (LONG_NATS if long else FINE_NATS))
+    return list(range(min(finest, MAX_PARTS), 0, -1))
 
 
 def column_parts(problem: DesignProblem, of_cones: int | None) -> int | None:
@@ -194,15 +197,16 @@ def _nats_along_cell(problem: DesignProblem) -> float:
     return level_range(problem.metric)[1] * problem.metric.scale * problem.domain.spacing
 
 
-def takes_cones(program: Positions) -> bool:
+def takes_cones(program: Positions, *, long: bool = False) -> bool:
     """True if the program of cones keeps the limit of operations."""
     from mechdesign.positions.solve import operations
 
+    most = LONG_CONE_OPERATIONS if long else MAX_CONE_OPERATIONS
     # A lower estimate, by the symmetries of a square, before any table.
     rows, reports = program.problem.domain.size, program.problem.reports.size / _SQUARE_SYMMETRIES
-    if reports * rows * (rows / _SQUARE_SYMMETRIES) ** 2 > MAX_CONE_OPERATIONS:
+    if reports * rows * (rows / _SQUARE_SYMMETRIES) ** 2 > most:
         return False
-    return operations(program, "cones") <= MAX_CONE_OPERATIONS
+    return operations(program, "cones") <= most
 
 
 def positions_method(program: Positions, *, explicit: bool) -> str:

@@ -1,12 +1,14 @@
 r"""A lower bound of the loss to the true position over every mechanism with a claim between positions and its reports.
 
-The claim on a full rectangle at one level: P(y|x) <= e^{eps |x - x'| + r} P(y|x') for all positions x, x'.         (1)
+The claim on a full rectangle: P(y|x) <= e^{D(x, x') + r} P(y|x') for all positions x, x', where D is the least integral
+of the level eps along a path.                                                                                      (1)
 
-No spline, and no other form, is assumed. P'(y|x) = sup over x' of e^{-eps |x - x'|} P(y|x') lies between P and e^r P.
+No spline, and no other form, is assumed. P'(y|x) = sup over x' of e^{-D(x, x')} P(y|x') lies between P and e^r P.
 It satisfies (1) without r, and S(x) = sum_y P'(y|x) is in [1, e^r]. Cut the rectangle into squares c of side s, and let
 p(y|c) be the mean of P'(y|x) over c.
 
-    (pairs)   p(y|c) <= e^{eps |d|} p(y|c + d) for two squares at a displacement d: the mean of (1) for x and x + d.
+    (pairs)   p(y|c) <= e^{eps |d|} p(y|c + d) for two squares at a displacement d, with the largest eps on the smallest
+              rectangle of both, which holds every segment from x to x + d: the mean of (1) for x in c and x + d.
     (loss)    the mean over c of l(x, y) P'(y|x) is at least L(c, y) p(y|c), L of (3).                              (2)
 
 So for any lambda with sum_c prior(c) L(c, y) g(c) >= sum_c lambda(c) g(c) for every g with (pairs) and every y,
@@ -16,9 +18,9 @@ So for any lambda with sum_c prior(c) L(c, y) g(c) >= sum_c lambda(c) g(c) for e
 The pairs of 32 neighbours are cones (solve.py), and any multipliers prove a lambda (`row_multipliers`). Only the second
 component b of a multiplier (|b|, b, 0) is stored.
 
-L. Let w = P'(y|.) / p(y|c) on c: its mean is 1, and |grad w| <= eps w almost everywhere. Let f be constant on each of
-N x N parts of c, and q a field with -div q = f - mean f on c and q n = 0 on its sides. By parts, with |q| <= a on each
-part and a field for a in the same way, whose length is at most b,
+L. Let w = P'(y|.) / p(y|c) on c: its mean is 1, and |grad w| <= eps w almost everywhere, with the largest eps on c. Let
+f be constant on each of N x N parts of c, and q a field with -div q = f - mean f on c and q n = 0 on its sides. By
+parts, with |q| <= a on each part and a field for a in the same way, whose length is at most b,
 
     mean f w = mean f + mean q grad w >= mean f - eps mean a w,    mean a w <= mean a + eps mean b w,
     mean b w <= min(max b, max w mean b),    max w <= e^{eps s D}, D = (sqrt 2 + asinh 1) / 3.
@@ -46,8 +48,9 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.fft import dctn, idctn
 
-from mechdesign.base.arrays import Floats, Vector
+from mechdesign.base.arrays import Floats, Integers, Vector
 from mechdesign.positions.cone_blocks import fits_in_memory_and_time, solve_cone_blocks, step_operations
+from mechdesign.positions.levels import CONSTANTS as LEVELS
 from mechdesign.positions.patches import rounding_nats
 from mechdesign.positions.program import Positions
 from mechdesign.positions.spline import SplineCones
@@ -55,7 +58,8 @@ from mechdesign.positions.symmetry import SYMMETRIES, Orbits, edge_orbits, row_m
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.lattice import Edges, stencil_pairs
 from mechdesign.problem.losses import Distance, Loss, SquaredDistance
-from mechdesign.problem.metrics import level_range
+from mechdesign.problem.metric import Metric
+from mechdesign.problem.metrics import level_range, plane_level_map
 from mechdesign.solvers.cone.pricing import sum_down
 
 _START = 0.01  # mean costs of a row at the start: a fifth fewer steps than `ConeBlockConstants.start` on pairs
@@ -65,6 +69,8 @@ _AT_ONCE = 128  # fields of (3)
 _WIDEST = (math.sqrt(2) + math.asinh(1)) / 3  # D of (3)
 _MEAN_DISTANCE = 0.5215  # of two points of a unit square, rounded up: 0.52140543
 _UP = 1 + 2.0**-40
+_MARGIN = 2.0**-20  # of half a square: more than coordinates lose by rounding
+_CLASS = 0.02  # nats, of the logarithm of levels that vary: rounded up to multiples, for 0.1 % of the bound
 _SMALL = 1e-5  # of the largest multiplier: smaller ones are dropped, for the size of the file; 0.001 % of the bound
 _DIGITS = 9  # of displacements in sides of a square, by which equal ones are found
 _MAX_SQUARES = 1 << 14  # that a file may ask for: their table is made before anything is known of them
@@ -157,10 +163,10 @@ def finest_squares(program: Positions, operations: float) -> int | None:
 
 
 def _grid_of(program: Positions, count: int) -> Domain | None:
-    """The squares, `count` along the first axis, on a full rectangle at one level; None if they do not fit it."""
+    """The squares, `count` along the first axis, on a full rectangle; None if they do not fit it."""
     problem = program.problem
-    domain, (low, high) = problem.domain, level_range(problem.metric)
-    if low < high or domain.shape is None or domain.size < math.prod(domain.shape) or domain.cell is None:
+    domain = problem.domain
+    if domain.shape is None or domain.size < math.prod(domain.shape) or domain.cell is None:
         return None
     if not count >= 1 or count * domain.shape[1] % domain.shape[0]:
         return None
@@ -182,11 +188,11 @@ def squares_of(program: Positions, count: int) -> Squares | None:
     if grid is None or type(problem.loss) not in (Distance, SquaredDistance) or reports.dimension != 2:
         return None
     assert grid.index is not None and grid.shape is not None and domain.shape is not None and domain.cell is not None
-    # Rounded up: a larger level only weakens (pairs) and (3).
-    level = float(Fraction(level_range(problem.metric)[1]) * Fraction(problem.metric.scale)) * _UP
+    level = largest_levels(grid, problem.metric)
     tail, head = stencil_pairs(grid, _STENCIL)
     away = (grid.index[head] - grid.index[tail]).astype(float)
-    edges = Edges(tail=tail, head=head, length=level * grid.spacing * np.hypot(*away.T) * _UP)
+    between = _largest_between(level.reshape(grid.shape), grid.index[tail], grid.index[head])
+    edges = Edges(tail=tail, head=head, length=between * grid.spacing * np.hypot(*away.T) * _UP)
     prior = np.full(grid.size, 1 / grid.size)
     if count % domain.shape[0] == 0:
         parts = count // domain.shape[0]
@@ -201,25 +207,60 @@ def squares_of(program: Positions, count: int) -> Squares | None:
     )
 
 
-def square_losses(fine: Domain, reports: Domain, loss: Loss, level: float) -> Floats:
-    """L (n, m) of (3) of squares and reports, in loss units, at least 0."""
+def largest_levels(grid: Domain, metric: Metric) -> Vector:
+    """Numbers (n,) that eps nowhere exceeds on the squares of a grid, in nats per unit."""
+    low, high = (Fraction(bound) * Fraction(metric.scale) for bound in level_range(metric))
+    # Rounded up: a larger level only weakens (pairs) and (3).
+    if low == high:
+        return np.full(grid.size, float(high) * _UP)
+    # A bilinear level on a rectangle between lines of nodes is largest at one of its corners.
+    level = plane_level_map(metric)
+    reach, lines, starts = (1 + _MARGIN) * grid.spacing / 2, [], []
+    for nodes, places in zip(level.raster.axes, grid.points.T, strict=True):
+        ends = [(centre - reach, centre + reach) for centre in np.unique(places)]
+        parts = [np.array([left, *nodes[(nodes > left) & (nodes < right)], right]) for left, right in ends]
+        lines.append(np.clip(np.concatenate(parts), nodes[0], nodes[-1]))
+        starts.append(np.cumsum([0, *map(len, parts[:-1])]))
+    crossings = np.stack(np.meshgrid(*lines, indexing="ij"), axis=-1).reshape(-1, 2)
+    largest = level.at(crossings).reshape(len(lines[0]), len(lines[1]))
+    for axis in (0, 1):
+        largest = np.maximum.reduceat(largest, starts[axis], axis=axis)
+    # In classes, so that few tables of (3) differ. The levels are right to 2^-31 (`levels.CONSTANTS.margin`).
+    nats = np.log(largest.ravel() * metric.scale * (1 + LEVELS.margin))
+    return np.asarray(np.exp(np.ceil(nats / _CLASS) * _CLASS) * _UP)
+
+
+def _largest_between(level: Floats, tail: Integers, head: Integers) -> Vector:
+    """The largest level (k,) on the rectangles of squares with the corners tail and head (k, 2)."""
+    low, high = np.minimum(tail, head), np.maximum(tail, head)
+    largest = np.zeros(len(low))
+    for i, j in np.ndindex(*((high - low).max(axis=0) + 1)):
+        at = np.minimum(low + np.array([i, j]), high)
+        largest = np.maximum(largest, level[tuple(at.T)])
+    return largest
+
+
+def square_losses(fine: Domain, reports: Domain, loss: Loss, level: Vector) -> Floats:
+    """L (n, m) of (3) of squares at levels (n,) and reports, in loss units, at least 0."""
     side = fine.spacing
+    classes, own = np.unique(level, return_inverse=True)
     # By the displacement alone; equal ones differ by rounding.
     away = np.abs(reports.points[None, :, :] - fine.points[:, None, :]) / side
     across, i = np.unique(np.round(away[..., 0], _DIGITS), return_inverse=True)
     along, j = np.unique(np.round(away[..., 1], _DIGITS), return_inverse=True)
     places = np.stack(np.meshgrid(across, along, indexing="ij"), axis=-1).reshape(-1, 2)
     parts = [
-        _lowered_losses(places[start : start + _AT_ONCE], type(loss) is SquaredDistance, level * side)
+        _lowered_losses(places[start : start + _AT_ONCE], type(loss) is SquaredDistance, classes * side)
         for start in range(0, len(places), _AT_ONCE)
     ]
-    table = np.concatenate(parts).reshape(len(across), len(along))
+    table = np.concatenate(parts, axis=1).reshape(len(classes), len(across), len(along))
     table *= side**2 if type(loss) is SquaredDistance else side
-    return np.asarray(table[i.reshape(away.shape[:2]), j.reshape(away.shape[:2])])
+    return np.asarray(table[own[:, None], i.reshape(away.shape[:2]), j.reshape(away.shape[:2])])
 
 
-def _lowered_losses(away: Floats, squared: bool, z: float) -> Floats:
-    """L of (3) (k,) in sides of a square for reports at displacements (k, 2), z = eps s."""
+def _lowered_losses(away: Floats, squared: bool, nats: Floats) -> Floats:
+    """L of (3) (l, k) in sides of a square for reports at displacements (k, 2), and z = eps s in nats (l,)."""
+    z = nats[:, None]
     middles = (np.arange(_GRID) + 0.5) / _GRID - 0.5
     f = (away[:, :1, None] - middles[:, None]) ** 2 + (away[:, 1:, None] - middles[None, :]) ** 2
     slope = np.ones(len(away))
@@ -229,10 +270,10 @@ def _lowered_losses(away: Floats, squared: bool, z: float) -> Floats:
         f = np.sqrt(f)
     a, excess = _field_lengths(f)
     b, excess_of_a = _field_lengths(a)
-    within = np.minimum(b.max(axis=(1, 2)), math.exp(z * _WIDEST) * b.mean(axis=(1, 2)))
+    within = np.minimum(b.max(axis=(1, 2)), np.exp(z * _WIDEST) * b.mean(axis=(1, 2)))
     of_a = a.mean(axis=(1, 2)) + z * within + excess_of_a
     part = math.sqrt(2) * z / _GRID
-    lowered = f.mean(axis=(1, 2)) - z * of_a - excess - _MEAN_DISTANCE / _GRID * slope * math.expm1(part) / 2
+    lowered = f.mean(axis=(1, 2)) - z * of_a - excess - _MEAN_DISTANCE / _GRID * slope * np.expm1(part) / 2
     lowered -= slope * 10.0**-_DIGITS  # displacements were rounded
     # l >= 0, so that 0 is a bound too. The last factor covers rounding of the means.
     return np.asarray(np.maximum(lowered, 0.0) * (1 - 2.0**-38))

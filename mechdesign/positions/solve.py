@@ -77,7 +77,8 @@ _BOUNDED = "the program of cones: no other spline within them does better"
 
 def solve_positions(program: Positions, targets: Targets) -> SolveResult:
     """The optimal program between positions to a relative gap, certified between any two positions at the metric."""
-    # By the method "columns", the weights are the cheapest to that gap. bound=True adds the bound between centres.
+    # By the method "columns", the weights are the cheapest to that gap. bound=True adds the bound between centres where
+    # rows are no finer than reports.
     # The bound over every mechanism is found by default, by little effort. False leaves out both.
     started = time.monotonic()
     if targets.method == "cones":
@@ -94,7 +95,8 @@ def solve_positions(program: Positions, targets: Targets) -> SolveResult:
     objective = total_cost(mass, program.cost)
     if complete and targets.bound is not False:
         of_any = _any_bound(program, targets, started, deadline)
-    if complete and targets.bound:
+    # Rows finer than reports have no mechanism between centres to compare with.
+    if complete and targets.bound and program.problem.parameters.get("parts", 1) == 1:
         parameters |= _price(program, objective, targets.gap, started, deadline)
     figures: dict[str, str | float] = {}
     if of_any is not None:

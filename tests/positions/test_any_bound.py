@@ -46,7 +46,7 @@ def unfriendly_densities(z):
 def test_square_loss_is_below_that_of_any_density(loss, z):
     """Against 20 densities that are as steep as the claim allows, by the mean over a finer grid than the bound's."""
     away = np.array([[0, 0], [0.5, 0.5], [1, 0], [1.5, 0.5], [3, 2], [9, 1]], float)
-    lowered = every._lowered_losses(away, loss == "squared", z)
+    (lowered,) = every._lowered_losses(away, loss == "squared", np.array([z]))
     at = (np.arange(64) + 0.5) / 64 - 0.5
     square = (away[:, :1, None] - at[:, None]) ** 2 + (away[:, 1:, None] - at) ** 2
     values = square if loss == "squared" else np.sqrt(square)
@@ -122,6 +122,47 @@ def test_no_bound_where_the_proof_does_not_hold():
     people = np.random.default_rng(4).random(8)
     assert every.squares_of(program_of((4, 2), prior=people), 4) is not None
     assert every.squares_of(program_of((4, 2), prior=people), 6) is None  # squares across cells have no one density
+
+
+def varying_program(parts=1):
+    """4 x 3 cells of side 1 at levels of 0.5 to 1.5, bilinear between nodes off the lattice."""
+    at = np.linspace(-0.3, 4.4, 7)
+    values = 1 + 0.5 * np.sin(2.0 * at)[:, None] * np.cos(1.5 * at)[None, :]
+    level = md.PrivacyLevel(raster=md.Raster(x=at, y=at, values=values, unit="m"))
+    problem = program_of(parts=parts).problem
+    metric = md.Eikonal(level=level, stencil=8)
+    return level, Positions(
+        md.DesignProblem(problem.domain, metric, problem.prior_array, problem.loss, reports=problem.reports)
+    )
+
+
+def test_largest_levels_exceed_those_on_segments():
+    """On segments from a random position of a square to its image in another; small squares nearly reach them."""
+    level, program = varying_program()
+    grid, rng = every._grid_of(program, 16), np.random.default_rng(7)
+    largest = every.largest_levels(grid, program.problem.metric)
+    tail = rng.integers(grid.size, size=20_000)
+    head = grid.lookup[tuple(np.clip(grid.index[tail] + rng.integers(-3, 4, (len(tail), 2)), 0, [15, 11]).T)]
+    between = every._largest_between(largest.reshape(grid.shape), grid.index[tail], grid.index[head])
+    start = grid.points[tail] + grid.spacing * (rng.random((len(tail), 2)) - 0.5)
+    on_segment = start + rng.random((len(tail), 1)) * (grid.points[head] - grid.points[tail])
+    assert (level.at(on_segment) <= between).all()
+    assert (level.at(start) <= largest[tail]).all()
+    assert np.mean(largest[tail] / level.at(start)) < 1.15
+
+
+def test_bound_of_levels_that_vary(tmp_path):
+    """Above that of the largest level alone, below the design, and proved from a file."""
+    _, program = varying_program()
+    found = every.any_bound(program, 4, tolerance=1e-3)
+    highest = every.any_bound(program_of(nats=1.5), 4, tolerance=1e-3)
+    design = md.solve(program, gap=0.05)
+    assert highest.value < found.value < design.attrs["objective"]
+    assert every.proved_any_bound(program, 4, found.multipliers) == found.value
+    file = md.save(design, tmp_path / "a.nc")
+    assert md.verify(file).certified
+    altered = design.assign_attrs(any_lower_bound=design.attrs["any_lower_bound"] * 1.001)
+    assert any("any_lower_bound" in reason for reason in md.verify(altered).reasons)
 
 
 @pytest.fixture(scope="module")
