@@ -2,10 +2,10 @@
 
 python scripts/area_positions.py [AREA ...] [--bound] [--files FOLDER]
 
-For each area: the cells, the rows along a cell and the method of the rule, the mean error of the design and of planar
-Laplace noise at the true position that is moved to the nearest cell. Then the lower bound over every mechanism with
-these reports, its gap, and seconds of a processor. `--bound` gives the bound some eight minutes. `--files` keeps the
-mechanisms. In all areas a report changes the odds between positions 200 m apart by at most 2, except where levels vary.
+A row has the cells, the rows, the rows along a cell, and the mean error of the design. Next is the mean error of planar
+Laplace noise at the true position, moved to the nearest cell. Then the lower bounds of the form and of every mechanism
+with these reports, its gap, and seconds of a processor. `--bound` gives the bound some eight minutes, and `--files`
+keeps the mechanisms. Within 200 m a report changes odds by at most 2, except where levels vary.
 """
 
 import argparse

@@ -7,8 +7,8 @@ No spline, and no other form, is assumed. P'(y|x) = sup over x' of e^{-D(x, x')}
 It satisfies (1) without r, and S(x) = sum_y P'(y|x) is in [1, e^r]. Cut the rectangle into squares c of side s, and let
 p(y|c) be the mean of P'(y|x) over c.
 
-    (pairs)   p(y|c) <= e^{eps |d|} p(y|c + d) for two squares at a displacement d, with the largest eps on the smallest
-              rectangle of both, which holds every segment from x to x + d: the mean of (1) for x in c and x + d.
+    (pairs)   p(y|c) <= e^{eps |d|} p(y|c + d) for two squares at a displacement d: the mean of (1) for x and x + d.
+              Here eps is the largest on the smallest rectangle of both. It holds every segment from x to x + d.
     (loss)    the mean over c of l(x, y) P'(y|x) is at least L(c, y) p(y|c), L of (3).                              (2)
 
 So for any lambda with sum_c prior(c) L(c, y) g(c) >= sum_c lambda(c) g(c) for every g with (pairs) and every y,

@@ -77,8 +77,8 @@ _BOUNDED = "the program of cones: no other spline within them does better"
 
 def solve_positions(program: Positions, targets: Targets) -> SolveResult:
     """The optimal program between positions to a relative gap, certified between any two positions at the metric."""
-    # By the method "columns", the weights are the cheapest to that gap. bound=True adds the bound between centres where
-    # rows are no finer than reports.
+    # By the method "columns", the weights are the cheapest to that gap. bound=True adds the bound between centres, but
+    # not where rows are finer than reports.
     # The bound over every mechanism is found by default, by little effort. False leaves out both.
     started = time.monotonic()
     if targets.method == "cones":
