@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,8 +51,11 @@ STYLES = {
 }
 _GREYS = ("0.25", "0.45", "0.65")
 _OTHERS = ("*", "h", "d", "p", "<", ">")
-_BLANK = "0.8"  # grey, of cells without a secret and of streets
+_STREET = "0.8"  # grey
+_BORDER = "0.35"  # grey, of the outline of a region
 _FORMULA = "$\\mathdefault"  # how Matplotlib writes powers of ten
+_TITLE_PER_INCH = 14.5  # characters of a title of 9 points
+_LABELS = 0.85  # inches left of a map, for the labels of its axis
 _MARGIN = 0.05  # of a network, on each side
 
 
@@ -103,11 +107,11 @@ def axis_label(axis: str, unit: str) -> str:
 
 
 def place_words(domain: Domain, place: int) -> str:
-    """Where a place is: degrees east and north on Earth, else its coordinates with their unit."""
+    """The degrees of a place on Earth, else its coordinates with their unit."""
     if domain.plane is not None:
         digits = domain.plane.decimals(domain.spacing)
         east, north = (float(degrees[0]) for degrees in domain.plane.backward(domain.points[[place]]))
-        return f"{east:.{digits}f}, {north:.{digits}f}"
+        return f"{abs(north):.{digits}f} {'NS'[north < 0]}, {abs(east):.{digits}f} {'EW'[east < 0]}"
     unit = "" if domain.unit == "1" else f" {domain.unit}"
     numbers = (number(float(x)).replace(",", "") for x in domain.points[place])  # the comma parts coordinates
     return ", ".join(numbers) + unit
@@ -115,9 +119,13 @@ def place_words(domain: Domain, place: int) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ground:
-    """The cells of a grid, or the nodes of streets, on which values are drawn; `over` has lines (k, 2) above them."""
+    """The cells of a grid, or the nodes of streets, on which values are drawn.
+
+    inside (n,) is False for secrets outside the region, which are not drawn; `over` has lines (k, 2) above the map.
+    """
 
     domain: Domain
+    inside: NDArray[np.bool_]
     streets: Edges | None = None
     over: Sequence[NDArray[np.float64]] = ()
 
@@ -127,16 +135,22 @@ class Ground:
         return "cell" if self.streets is None else "node"
 
     def image(self, values: NDArray[Any]) -> np.ma.MaskedArray[Any, Any]:
-        """Values (n,) on the lattice, (rows along y, columns along x), masked where no secret is."""
-        inside = self.domain.lookup >= 0
+        """Values (n,) on the lattice, (rows along y, columns along x), masked outside the region."""
+        inside = self.lattice
         # The lattice has x first; an image has a row for every y.
         lattice = np.full(inside.shape, np.nan)
-        lattice[inside] = values
+        lattice[inside] = np.asarray(values)[self.inside]
         return np.ma.masked_array(lattice, mask=~inside).T
+
+    @property
+    def lattice(self) -> NDArray[np.bool_]:
+        """The cells of the lattice that lie in the region."""
+        lookup = self.domain.lookup
+        return np.asarray((lookup >= 0) & self.inside[lookup])
 
     def size(self, panel: float) -> tuple[float, float]:
         """Width and height in inches of a map: a network is a third wider than a grid of `panel` inches."""
-        left, right, bottom, top = self.extent
+        left, right, bottom, top = self.frame
         if self.streets is not None:
             return 1.35 * panel, 1.35 * panel
         return panel, min(max(panel * (top - bottom) / (right - left), 1.0), 2 * panel)
@@ -153,43 +167,79 @@ class Ground:
         wide, tall = np.maximum(high - low, (high - low).max() / 4) * _MARGIN
         return float(low[0] - wide), float(high[0] + wide), float(low[1] - tall), float(high[1] + tall)
 
+    @property
+    def frame(self) -> tuple[float, float, float, float]:
+        """Left, right, bottom and top of the drawn part: on a grid the cells of the region, half a cell around."""
+        if self.streets is not None or self.lattice.all():
+            return self.extent
+        assert self.domain.cell is not None
+        points, cell = self.domain.points[self.inside], np.array(self.domain.cell)
+        low, high = points.min(axis=0) - cell, points.max(axis=0) + cell
+        return float(low[0]), float(high[0]), float(low[1]), float(high[1])
+
+    def outline(self) -> NDArray[np.float64]:
+        """The border of the region on a lattice as segments (k, 2, 2): sides of cells whose neighbour is outside."""
+        assert self.domain.origin is not None
+        inside, segments = np.pad(self.lattice, 1), []
+        for axis in (0, 1):
+            i, j = np.nonzero(np.diff(inside.astype(np.int8), axis=axis))
+            # Padding moved the lattice by one: difference i lies between its cells i - 1 and i.
+            ends = [(i, j - 1), (i, j)] if axis == 0 else [(i - 1, j), (i, j)]
+            segments.append(np.stack([np.column_stack(end) for end in ends], axis=1))
+        corner, side = np.array(self.domain.origin), np.array(self.domain.cell)
+        return np.asarray(corner + side * np.concatenate(segments))
+
     def draw(self, axes: Axes, values: NDArray[Any], **style: Any) -> AxesImage | PathCollection:
         """An image of values (n,), or dots at the nodes over the streets; axes in the unit of the domain."""
         if self.streets is None:
-            axes.set_facecolor(_BLANK)
+            if not self.lattice.all():
+                # NaN ends a line after every side, so that one artist draws the border.
+                sides = np.concatenate([self.outline(), np.full((len(self.outline()), 1, 2), np.nan)], axis=1)
+                axes.plot(*sides.reshape(-1, 2).T, color=_BORDER, linewidth=0.8, gid="outline")
             placed: dict[str, Any] = {"origin": "lower", "extent": self.extent, "aspect": "equal"}
             return axes.imshow(self.image(values), interpolation="nearest", **placed, **style)
         points = self.domain.points
         # NaN ends a line after every edge, so that one artist draws all streets.
         ends = points[np.column_stack([self.streets.tail, self.streets.head])]
         lines = np.concatenate([ends, np.full((len(ends), 1, 2), np.nan)], axis=1).reshape(-1, 2)
-        axes.plot(*lines.T, color=_BLANK, linewidth=1.0, zorder=1)
+        axes.plot(*lines.T, color=_STREET, linewidth=1.0, zorder=1)
         axes.set_aspect("equal")
         return axes.scatter(
             points[:, 0], points[:, 1], c=values, s=16.0, zorder=2, edgecolors="0.55", linewidths=0.4, **style
         )
 
 
-def ground_of(domain: Domain, streets: Edges | None = None, over: Sequence[NDArray[np.float64]] = ()) -> Ground:
-    """The ground of a grid, or of streets over the plane, in the unit of the domain."""
+def ground_of(
+    domain: Domain,
+    streets: Edges | None = None,
+    over: Sequence[NDArray[np.float64]] = (),
+    inside: NDArray[np.bool_] | None = None,
+) -> Ground:
+    """The ground of a grid, or of streets over the plane, in the unit of the domain; `inside` of all by default."""
     if streets is not None and domain.dimension != 2:
         raise UnsuitableError("only networks of nodes with x and y have a map", field="domain")
     if streets is None and (domain.kind != "grid" or domain.dimension > 2):
         kind = f"{domain.kind} with {domain.dimension} axes"
         raise UnsuitableError("only grids of one or two axes have a map", field="domain", value=kind)
-    return Ground(domain=domain, streets=streets, over=over)
+    drawn = np.ones(domain.size, bool) if inside is None else inside
+    return Ground(domain=domain, inside=drawn, streets=streets, over=over)
 
 
 def furnish(axes: Axes, ground: Ground, title: str) -> None:
     """Draw title, labels, degrees if the domain lies on Earth, the lines over it and a scale bar."""
     domain = ground.domain
-    axes.set_title(title, loc="left", fontsize=9)
+    place = axes.get_subplotspec()
+    columns = 1 if place is None else place.get_gridspec().ncols
+    # A title that is wider than its column would lie on the next one.
+    longest = int(_TITLE_PER_INCH * (axes.figure.get_figwidth() / columns - _LABELS))  # type: ignore[union-attr]
+    lines = [line for sentence in title.split("\n") for line in textwrap.wrap(sentence, longest)]
+    axes.set_title("\n".join(lines), loc="left", fontsize=9)
     axes.set_xlabel(axis_label("x", domain.unit))
     axes.set_ylabel(axis_label("y", domain.unit))
     for line in ground.over:
         for colour, width in (("white", 2.0), ("#1b4f72", 1.0)):
             axes.plot(*line.T, color=colour, linewidth=width, zorder=1.5, scalex=False, scaley=False)
-    left, right, bottom, top = ground.extent
+    left, right, bottom, top = ground.frame
     axes.set_xlim(left, right)
     axes.set_ylim(bottom, top)
     if domain.plane is not None:
@@ -200,7 +250,7 @@ def furnish(axes: Axes, ground: Ground, title: str) -> None:
 
 def _in_degrees(axes: Axes, ground: Ground) -> None:
     """Ticks at round degrees: longitudes along the middle of the map, latitudes up the middle."""
-    plane, (left, right, bottom, top) = ground.domain.plane, ground.extent
+    plane, (left, right, bottom, top) = ground.domain.plane, ground.frame
     assert plane is not None
     middle = np.array([[left, (bottom + top) / 2], [right, (bottom + top) / 2]])
     longitude, latitude = plane.backward(middle)
@@ -211,8 +261,8 @@ def _in_degrees(axes: Axes, ground: Ground) -> None:
     longitude, latitude = plane.backward(np.array([[(left + right) / 2, bottom], [(left + right) / 2, top]]))
     north = _round_degrees(*latitude)
     axes.set_yticks(plane.forward(np.full(len(north), longitude[0]), north)[:, 1], labels=_degree_labels(north))
-    axes.set_xlabel("longitude (degrees)")
-    axes.set_ylabel("latitude (degrees)")
+    axes.set_xlabel("longitude (degrees east)")
+    axes.set_ylabel("latitude (degrees north)")
 
 
 def _round_degrees(low: float, high: float) -> NDArray[np.float64]:
@@ -236,7 +286,7 @@ def bar_length(width: float) -> float:
 
 def _scale_bar(axes: Axes, ground: Ground) -> None:
     """A bar of a round length in the lower left corner, with its length in m, km or the unit of the domain."""
-    left, right, bottom, top = ground.extent
+    left, right, bottom, top = ground.frame
     unit = ground.domain.unit
     length = bar_length(right - left)
     x, y = left + 0.05 * (right - left), bottom + 0.05 * (top - bottom)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from mechdesign.base.formatting import percent
 from mechdesign.base.optional import import_optional
@@ -104,7 +106,8 @@ def plot_mechanism(
         figure = classes_figure(mechanism, stored, secrets)
         entitle(figure, mechanism, claim)
         return figure
-    ground = ground_of(stored.domain, stored.edges if stored.metric.network else None, above)
+    streets = stored.edges if stored.metric.network else None
+    ground = ground_of(stored.domain, streets, above, inside_region(stored))
     places, words = _places(mechanism, ground, secrets)
     rows = _rows(mechanism, places)
     shown = over_cells(stored, rows)
@@ -150,18 +153,39 @@ def _places(mechanism: xr.Dataset, ground: Ground, secrets: Sequence[int] | None
         places = drawn_secrets(secrets, domain.size)
         where = f"{'in' if domain.shape else 'at'} {words_of(domain).one}"
         return places, [f"{where} {u}" for u in places]
-    if varies(prior):
-        deep = np.arange(domain.size)
-        if ground.streets is None:
-            # Rows near the border are cut off by it, and would not be typical.
-            ring = rings(domain)
-            deep = np.flatnonzero(ring >= ring.max() / 3)
+    likely = np.flatnonzero(ground.inside & (prior > 0))
+    differs = varies(prior[likely])
+    if differs:
+        deep = likely if ground.streets is not None else _deep_cells(ground, likely)
         ranked, words = deep[np.argsort(prior[deep], kind="stable")][::-1], ("high", "median", "low")
     else:
-        away = ((domain.points - domain.points.mean(axis=0)) ** 2).sum(axis=1)
-        ranked, words = np.argsort(away, kind="stable"), ("in the middle", "half-way out", "farthest out")
+        away = ((domain.points - domain.points[likely].mean(axis=0)) ** 2).sum(axis=1)
+        ranked = likely[np.argsort(away[likely], kind="stable")]
+        words = ("in the middle", "half-way out", "farthest out")
     usual = {int(ranked[k]): word for k, word in zip((0, (len(ranked) - 1) // 2, -1), words, strict=True)}
-    return list(usual), [f"where the prior is {word}" if varies(prior) else word for word in usual.values()]
+    return list(usual), [f"where the prior is {word}" if differs else word for word in usual.values()]
+
+
+def _deep_cells(ground: Ground, likely: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The likely cells at least a third as deep in the region as the deepest of them; off grids all of them."""
+    domain = ground.domain
+    if domain.shape is None:
+        return likely
+    # Rows near the border are cut off by it, and would not be typical.
+    assert domain.index is not None
+    region = replace(domain, points=domain.points[ground.inside], index=domain.index[ground.inside])
+    ring = np.zeros(domain.size, np.int64)
+    ring[ground.inside] = rings(region)
+    return likely[ring[likely] >= ring[likely].max() / 3]
+
+
+def inside_region(stored: MechanismFile) -> NDArray[np.bool_]:
+    """False (n,) for secrets outside the region of a mechanism: those without prior that are never reported."""
+    inside = np.asarray(stored.mechanism["prior"].values) > 0
+    if stored.report_cells is None or stored.domain.kind != "grid":
+        return np.ones(stored.domain.size, bool)
+    inside[stored.report_cells] = True
+    return inside if stored.report_at is None else inside | (stored.report_at >= 0)
 
 
 def _rows(mechanism: xr.Dataset, places: list[int]) -> Array:

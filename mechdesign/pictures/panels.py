@@ -85,7 +85,7 @@ def setting_maps(result: xr.Dataset, ground: Ground) -> list[Panel]:
         level, label = levels_of(result, ground.domain)
         title = "privacy level: larger is less private"
         maps.append(partial(draw_map, ground=ground, values=level, title=title, label=label))
-    if "prior" in result and varies(result["prior"].values):
+    if "prior" in result and varies(result["prior"].values[ground.inside]):
         prior, label = result["prior"].values, f"probability per {ground.per}"
         maps.append(partial(draw_map, ground=ground, values=prior, title="prior", label=label, vmin=0.0))
     return maps
@@ -128,12 +128,22 @@ def laid_out(ground: Ground, panels: Sequence[Panel], panel: float = 2.7) -> Fig
 
 def entitle(figure: Figure, result: xr.Dataset, claim: str, *last: str) -> None:
     """Add the heading: the problem, a uniform prior, which has no panel, the claim, the metric, and `last`."""
-    uniform = ", uniform prior" if "prior" in result and not varies(result["prior"].values) else ""
-    first = problem_sentence(result, result.sizes["secret"]) + uniform
+    first = problem_sentence(result, result.sizes["secret"]) + _uniform_words(result)
     sentences = "\n".join(filter(None, (first, claim, metric_sentence(result), *last))).split("\n")
     # Matplotlib does not wrap a heading, and would cut it at the edge.
     lines = [line for sentence in sentences for line in textwrap.wrap(sentence, int(_PER_INCH * figure.get_figwidth()))]
     figure.suptitle("\n".join(lines), x=0.01, ha="left", fontsize=10)
+
+
+def _uniform_words(result: xr.Dataset) -> str:
+    """The words for a prior that is uniform, or uniform where it is positive; "" for others."""
+    if "prior" not in result:
+        return ""
+    prior = result["prior"].values
+    likely = prior[prior > 0]
+    if varies(likely):
+        return ""
+    return ", uniform prior" if len(likely) == len(prior) else f", prior uniform on {len(likely):,} of them"
 
 
 def varies(values: Array) -> bool:

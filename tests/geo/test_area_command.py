@@ -300,7 +300,7 @@ def test_picture_has_axes_in_degrees(run_json, tmp_path):
     figure = md.plot.mechanism(md.load(tmp_path / "a.nc"))
     figure.draw_without_rendering()
     axes = figure.axes[0]
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("longitude (degrees)", "latitude (degrees)")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("longitude (degrees east)", "latitude (degrees north)")
     plane = domain_of(md.load(tmp_path / "a.nc")).plane
     shown = [
         (tick, float(label.get_text())) for tick, label in zip(axes.get_yticks(), axes.get_yticklabels(), strict=True)
