@@ -55,7 +55,7 @@ def test_sweep_with_user_files(run, own):
         (("--with", "mine.npy", "--with", "mine.npy"), "with"),
         (("--with", "mine.npy", "--cells", "5"), "table"),
         (("--with", "theirs.nc", "--cells", "5"), "mechanisms"),
-        (("-o", "x.xlsx"), "output"),
+        (("-o", "x.ods"), "output"),
     ],
 )
 def test_non_mechanism_is_refused(run, own, tmp_path, scales, words, field):
