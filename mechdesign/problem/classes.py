@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base.arrays import AnyArray, Indices
 from mechdesign.base.labels import join_labels
+from mechdesign.base.numbers import whole_number
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -151,3 +152,14 @@ def _label_array(description: object) -> AnyArray | None:
     if not isinstance(labels, list) or not labels or not all(isinstance(label, str) for label in labels):
         return None
     return np.array(labels, dtype=f"<U{max(1, *map(len, labels))}")
+
+
+def place_number(word: str, labels: Sequence[str], field: str) -> int:
+    """The number of a place by its label, or by its number where no label is that number."""
+    if word in labels:
+        return int(list(labels).index(word))
+    try:
+        return whole_number(word)
+    except ValueError as error:
+        remedy = f"use one of {join_labels(labels)}" if len(labels) else f"use the number of a {field}"
+        raise InputError(f"is not a {field}", field=field, value=word, remedy=remedy) from error

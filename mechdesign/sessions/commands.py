@@ -103,7 +103,8 @@ def report(
     tick: Annotated[int, whole("--tick", help="Number of this tick, counted from a midnight; it must increase.")],
     at: Annotated[str | None, typer.Option("--at", metavar="X Y", help="Location, in the unit of the map.")] = None,
     secret: Annotated[
-        int | None, whole("--secret", help="Number of the secret, instead of --at.", metavar="SECRET")
+        str | None,
+        typer.Option("--secret", help="Number of the secret or label of the class, not --at.", metavar="SECRET"),
     ] = None,
     lon: Annotated[float | None, real("--lon", help="Degrees east, with --lat instead of --at.")] = None,
     lat: Annotated[float | None, real("--lat", help="Degrees north.")] = None,
@@ -120,7 +121,7 @@ def report(
     if sum(argument is not None for argument in (location, secret, lon)) + no_fix != 1 or (lon is None) != (
         lat is None
     ):
-        remedy = "pass --at X Y, --lon E --lat N, --secret N, or --no-fix"
+        remedy = "pass --at X Y, --lon E --lat N, --secret SECRET, or --no-fix"
         raise InputError("exactly one place is required", field="at", remedy=remedy)
     import numpy as np
 

@@ -13,6 +13,7 @@ import numpy as np
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import BudgetError, InputError
+from mechdesign.problem.classes import place_number
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import nearest_node
 from mechdesign.sessions.advance import SessionState, draw_report, live_draws, plan_tick, replay
@@ -34,6 +35,8 @@ class Release(FrozenRecord):
         The tick, and the place with the least expected loss.
     location, unit : tuple of float, str
         Its coordinates, and their unit of length.
+    label : str or None
+        That of a class.
     error : float
         That expected loss.
     drawn, report : bool, int or None
@@ -56,6 +59,7 @@ class Release(FrozenRecord):
     report: int | None
     charge: Fraction
     remaining: Fraction
+    label: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,12 +176,12 @@ class Session(FrozenRecord):
         return cls(path=PrivateLedger(path, Record, record).path, design=plan)
 
     @validate_call
-    def report(self, cell: int | None = None, *, at: Sequence[float] | None = None, tick: int) -> Release:
+    def report(self, cell: int | str | None = None, *, at: Sequence[float] | None = None, tick: int) -> Release:
         """The release at `tick`: a report is drawn if the rule asks for one, else the filter continues alone.
 
-        cell is the number of the place; `at` a location in the unit of the domain, mapped to the nearest place at any
-        distance. Without either, a report is drawn and charged all the same. No error depends on where somebody is.
-        Raises BudgetError before a draw above the limit.
+        cell is the number of the place, or the label of a class; `at` a location in the unit of the domain, mapped to
+        the nearest place at any distance. Without either, a report is drawn and charged all the same. No error depends
+        on where somebody is. Raises BudgetError before a draw above the limit.
         """
         if isinstance(tick, bool) or not isinstance(tick, (int, np.integer)) or not 0 <= tick < MOST_TICK:
             raise InputError("must be an integer, 0 or more", field="tick", value=tick)
@@ -220,6 +224,7 @@ class Session(FrozenRecord):
             report=None if plan.table is None else state.transcript.steps[-1].report,
             charge=charge,
             remaining=record.limit - due,
+            label=None if domain.labels is None else domain.labels[belief.estimate],
         )
 
     def account(self) -> Account:
@@ -248,12 +253,13 @@ class Session(FrozenRecord):
     def repr_fields(self) -> Mapping[str, object]:
         return {"path": self.path, "design": self.design}
 
-    def _place(self, cell: int | None, at: Sequence[float] | None) -> int | None:
+    def _place(self, cell: int | str | None, at: Sequence[float] | None) -> int | None:
         """The place of a fix; None without one."""
         domain: Domain = self.design.domain
         if cell is not None and at is not None:
             raise InputError("cannot be combined with at", field="cell", value=cell)
         if cell is not None:
+            cell = place_number(cell, domain.labels or (), "secret") if isinstance(cell, str) else cell
             (place,) = self.design.samplers[0].rows.check([cell]).tolist()
             return int(place)
         if at is None:

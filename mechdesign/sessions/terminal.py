@@ -35,6 +35,7 @@ def show_release(release: Release, domain: Domain, *, as_json: bool) -> None:
     document = {
         "tick": release.tick,
         "place": release.place,
+        **({} if release.label is None else {"label": release.label}),
         **location,
         "unit": release.unit,
         **degrees,
@@ -52,7 +53,8 @@ def show_release(release: Release, domain: Domain, *, as_json: bool) -> None:
         "drawn": f"report {release.report}" if release.drawn else "nothing",
         "cost": f"{float(release.charge):.9g} times the metric; {float(release.remaining):.9g} remaining in its window",
     }
-    show(document, [f"Tick {release.tick}: place {release.place}, at {where}{unit}{earth}.", words], as_json=as_json)
+    place = f"place {release.place}, at {where}{unit}{earth}" if release.label is None else f"class {release.label}"
+    show(document, [f"Tick {release.tick}: {place}.", words], as_json=as_json)
 
 
 def show_account(account: Account, *, as_json: bool) -> None:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.base.labels import join_labels
-from mechdesign.base.numbers import whole_number
 from mechdesign.errors import InputError, SizeError
 from mechdesign.mechanism.accuracy import SHARE, round_up
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.output.text_tables import Block, Note, TextTable
-from mechdesign.problem.classes import label_arrays
+from mechdesign.problem.classes import label_arrays, place_number
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse_degrees, round_coordinate
 from mechdesign.verification.kinds import file_kind
@@ -45,7 +43,8 @@ def sample_document(
         raise InputError("one place is needed: --at X Y, --lon E --lat N, or --secret N", field="at")
     kind = file_kind(mechanism)
     if isinstance(secret, str):
-        secret = _secret_number(mechanism, secret)
+        labels = label_arrays(getattr(mechanism, "attrs", {})).get("secret", np.empty(0, str)).tolist()
+        secret = place_number(secret, labels, "secret")
     sampler: Any
     if kind is not None and kind.sampler is not None:
         sampler = kind.sampler(mechanism, on_progress=on_progress)
@@ -87,19 +86,6 @@ def sample_document(
         "unit": unit,
         **{name: drawn.attrs[name] for name in ("bits", "claim", "cost")},
     }
-
-
-def _secret_number(mechanism: Any, word: str) -> int:
-    """The number of a secret by its label, or by its number where no label is that number."""
-    attrs = getattr(mechanism, "attrs", {})
-    labels = label_arrays(attrs).get("secret", np.empty(0, str)).tolist()
-    if word in labels:
-        return int(labels.index(word))
-    try:
-        return whole_number(word)
-    except ValueError as error:
-        remedy = f"use one of {join_labels(labels)}" if labels else "use the number of a secret"
-        raise InputError("is not a secret", field="secret", value=word, remedy=remedy) from error
 
 
 def _radii(drawn: Any) -> list[float] | None:
