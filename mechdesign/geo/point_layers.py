@@ -73,6 +73,8 @@ def _position(feature: Any, path: Path, number: int) -> tuple[float, float]:
 def _features(text: str, path: Path) -> Iterator[Any]:
     """The features of a collection, decoded one by one; refuses a declared system that is not in degrees."""
     decoder, end = json.JSONDecoder(), _skip(text, 0)
+    if end == len(text):
+        raise FileFormatError("is empty", field=_FIELD, value=path)
     if text[end : end + 1] != "{":
         raise FileFormatError("must be a FeatureCollection of GeoJSON", field=_FIELD, value=path)
     end, has_features = _skip(text, end + 1), False
@@ -169,23 +171,33 @@ def read_gpx(path: Path, *, crs: str | None = None, on_note: Callable[[str], Non
 def _gpx_part(rows: list[dict[str, Any]], first: int) -> Part:
     import pandas as pd
 
-    degrees = np.array([[float(row.pop("lon")), float(row.pop("lat"))] for row in rows])
+    degrees = np.array([_gpx_degrees(row, first + k) for k, row in enumerate(rows)])
     return Part(frame=pd.DataFrame(rows), first=first, degrees=degrees)
 
 
+def _gpx_degrees(row: dict[str, Any], number: int) -> tuple[float, float]:
+    degrees = []
+    for name in ("lon", "lat"):
+        try:
+            degrees.append(float(row.pop(name)))
+        except (TypeError, ValueError) as error:
+            raise FileFormatError(f"has no number as {name}", field=_FIELD, value=f"point {number}") from error
+    return degrees[0], degrees[1]
+
+
 def write_gpx(path: Path, parts: Iterable[ReportedPart]) -> None:
-    """Write waypoints of GPX 1.1; columns that GPX does not have are extensions."""
+    """Write waypoints of GPX 1.1 for rows with a report; columns that GPX does not have are extensions."""
     with path.open("w", encoding="utf-8", newline="") as stream:
         stream.write('<?xml version="1.0" encoding="UTF-8"?>\n')
         stream.write(f'<gpx version="1.1" creator="mechdesign" xmlns="{_GPX}" xmlns:m="{_OURS}">\n')
         for part in parts:
             for row, position in _rows(part):
-                _write_waypoint(stream, row, position)
+                if position is not None:
+                    _write_waypoint(stream, row, position)
         stream.write("</gpx>\n")
 
 
-def _write_waypoint(stream: TextIO, row: dict[str, Any], position: list[float] | None) -> None:
-    assert position is not None
+def _write_waypoint(stream: TextIO, row: dict[str, Any], position: list[float]) -> None:
     stream.write(f'<wpt lat="{position[1]:.15g}" lon="{position[0]:.15g}">')
     for name in _GPX_TEXTS:
         if row.get(name):

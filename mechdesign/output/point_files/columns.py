@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base.arrays import Points
+from mechdesign.base.arrays import Indices, Points
 from mechdesign.errors import FileFormatError, InputError
 from mechdesign.mechanism.collection import Collection, Located
 from mechdesign.output.point_files.parts import Part
@@ -131,7 +131,27 @@ def locate(part: Part, columns: PlaceColumns, collection: Collection) -> Located
         return collection.locate_degrees(numbers)
     if columns.form == "secret":
         return collection.locate_secrets(numbers[:, 0])
-    return collection.locate(numbers)
+    try:
+        return collection.locate(numbers)
+    except InputError as error:
+        # Its message has a position, which a log must not hold.
+        names = dict(zip(("longitude", "latitude"), columns.place, strict=False))
+        message = f"are in degrees, and the map is in {collection.domain.unit}"
+        remedy = f"name them: columns={names}"
+        raise InputError(message, field=FIELD, value=", ".join(columns.place), remedy=remedy) from error
+
+
+def are_exchanged(part: Part, columns: PlaceColumns, collection: Collection, rows: Indices) -> bool:
+    """True if these rows, which are in no cell, would all be with longitude and latitude exchanged."""
+    if part.degrees is None and columns.form != "degrees":
+        return False
+    degrees = part.degrees
+    if degrees is None:
+        degrees = np.column_stack([_numbers(part, name, columns.form) for name in columns.place])
+    exchanged = degrees[rows][:, ::-1]
+    if not (np.abs(exchanged[:, 1]) <= 90).all():
+        return False
+    return bool(collection.locate_degrees(exchanged).is_inside.all())
 
 
 def _numbers(part: Part, name: str, form: str) -> Any:
@@ -156,5 +176,4 @@ def _refuse_lengths(degrees: Points, part: Part) -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
         message = "must be a longitude within 180 and a latitude within 90 degrees"
-        shown = f"{degrees[row, 0]:.9g} {degrees[row, 1]:.9g} in row {part.first + row}"
-        raise InputError(message, field=FIELD, value=shown)
+        raise InputError(message, field=FIELD, value=f"row {part.first + row}")

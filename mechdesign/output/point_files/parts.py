@@ -60,7 +60,8 @@ class PointWriter(Protocol):
 class PointFormat:
     """How files of points of one suffix are read and written."""
 
-    # is_layer: reports are geometries in degrees, not columns. require: raises where an extra is missing.
+    # is_layer: reports are geometries in degrees, not columns. allows_empty: False if rows without a report are left
+    # out. require: raises where an extra is missing.
 
     read: PointReader
     write: PointWriter

@@ -15,7 +15,7 @@ from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError
 from mechdesign.mechanism.collection import Collection, Drawn, Located
 from mechdesign.mechanism.sampler import Sampler
-from mechdesign.output.point_files.columns import FIELD, PlaceColumns, locate, place_columns
+from mechdesign.output.point_files.columns import FIELD, PlaceColumns, are_exchanged, locate, place_columns
 from mechdesign.output.point_files.formats import point_format
 from mechdesign.output.point_files.parts import Part, ReportedPart
 from mechdesign.problem.classes import label_arrays
@@ -100,9 +100,15 @@ class _Job:
         message = "lies outside the mechanism, or has no position"
         # The position is not printed: a log of commands must not hold the secrets.
         value = f"the point in row {part.first + int(outside[0])}{more}"
-        raise InputError(
-            message, field=FIELD, value=value, remedy="remove it, or leave its report empty: outside='empty'"
-        )
+        remedy = "remove it, or leave its report empty: outside='empty'"
+        assert self.columns is not None
+        if are_exchanged(part, self.columns, self.collection, outside):
+            remedy = "longitude and latitude are exchanged; write the longitude first"
+            if part.degrees is None:
+                longitude, latitude = self.columns.place
+                remedy = "longitude and latitude are exchanged; name them: "
+                remedy += f"columns={{'longitude': '{latitude}', 'latitude': '{longitude}'}}"
+        raise InputError(message, field=FIELD, value=value, remedy=remedy)
 
     def _report_part(self, part: Part, drawn: Drawn) -> ReportedPart:
         import pandas as pd
@@ -174,8 +180,6 @@ def sample_file(
     if writes.is_layer and collection.report_degrees is None:
         message = "is a layer in degrees, and the reports are not places on Earth"
         raise InputError(message, field="output", value=output.name, remedy="write .csv or .parquet")
-    if chosen.outside == "empty" and not writes.allows_empty:
-        raise InputError("has no empty positions", field="output", value=output.name, remedy="write .csv or .geojson")
     job = _Job(collection=collection, options=chosen, as_layer=writes.is_layer)
 
     def report_parts() -> Iterator[ReportedPart]:
@@ -187,7 +191,7 @@ def sample_file(
 
     write_atomically(target, lambda temporary: writes.write(temporary, report_parts()))
     _, bits = source(chosen.rng)
-    return _document(job, target, bits)
+    return _document(job, target, bits) | {"omits_empty": not writes.allows_empty}
 
 
 def _document(job: _Job, target: Path, bits: str) -> dict[str, Any]:
@@ -219,7 +223,9 @@ def _document(job: _Job, target: Path, bits: str) -> dict[str, Any]:
 def file_words(document: Mapping[str, Any]) -> Iterator[str]:
     """The sentences about a file of reports: first the claim for all reports of a person together."""
     most, total = document["most_reports_of_one"], document["reports"]
-    if document["id"] is None:
+    if total == 1:
+        yield "One report satisfies the claim of the mechanism; further ones of the same person add up."
+    elif document["id"] is None:
         yield (
             f"{total:,} reports add up: k of them from one person satisfy the claim only for k times the distance, and "
             f"{most:,} times it if all points are of one person. Nothing in the file limits k."
@@ -237,6 +243,7 @@ def file_words(document: Mapping[str, Any]) -> Iterator[str]:
         yield (
             f"{document['empty']:,} of {document['points']:,} points have no report. This reveals that they lie "
             "outside the mechanism, or have no position."
+            + (" The file leaves them out, since its format has no empty positions." * document["omits_empty"])
         )
     if document["left_out"]:
         yield f"Left out, as they look like positions: {', '.join(document['left_out'])}."
