@@ -101,7 +101,7 @@ def bound_of(stored: MechanismFile, plane: Plane | None) -> BoundProof | None:
     if cost is None or not np.isfinite(dual).all():
         return None
     effective = cost.objective if cost.side is None else cost.objective + cost.side
-    parents = pricing_trees(ConePricer.of(stored.problem), effective, dual).parent
+    parents = _parents(stored, effective)
     bits = max(0, COST_BITS - math.frexp(abs(float(dual.sum())))[1])
     graph = _edges_of_file(stored) if plane is None else _edges_of_trees(parents, plane)
     steps = graph.steps()
@@ -118,6 +118,17 @@ def bound_of(stored: MechanismFile, plane: Plane | None) -> BoundProof | None:
         costs=costs,
         trees=trees,
     )
+
+
+def _parents(stored: MechanismFile, cost: Matrix) -> NDArray[np.int32]:
+    """The parents (m, n) of the trees of a file; computed for a file without trees."""
+    dual = stored.mechanism["dual"].values
+    if "tree" not in stored.mechanism:
+        return pricing_trees(ConePricer.of(stored.problem), cost, dual).parent
+    place = np.arange(len(dual), dtype=np.int32)
+    parent = (place + stored.mechanism["tree"].values).astype(np.uint16).astype(np.int32)
+    # A parent beyond the table makes its child a root.
+    return np.where(parent < len(dual), parent, place)
 
 
 def costs_of(stored: MechanismFile) -> Costs | None:
@@ -189,7 +200,7 @@ def _edges_of_trees(parents: NDArray[np.int32], plane: Plane) -> Graph:
 
 
 def _tree(parent: list[int], steps: dict[tuple[int, int], Step]) -> list[Step]:
-    """The steps of a tree, children before their parents."""
+    """The steps of a tree, children before their parents. A pair that is not an edge is left out, as is a circle."""
     children = [0] * len(parent)
     for v, up in enumerate(parent):
         children[up] += v != up
@@ -197,7 +208,8 @@ def _tree(parent: list[int], steps: dict[tuple[int, int], Step]) -> list[Step]:
     while ready:
         v = ready.pop()
         up = parent[v]
-        tree.append(steps[v, up])
+        if (v, up) in steps:
+            tree.append(steps[v, up])
         children[up] -= 1
         if not children[up] and parent[up] != up:
             ready.append(up)

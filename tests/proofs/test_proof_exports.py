@@ -7,8 +7,10 @@ import re
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fixtures.export_mechanisms import MAKERS, exportable, factored_export
+from fixtures.forged_files import rewritten
 from fixtures.position_mechanisms import SIDES, position_mechanism
 from fixtures.proof_checker import built_proofs, run_checker
 from fixtures.rows import few_by_default
@@ -96,6 +98,20 @@ def test_bounds_of_coupled_programs_are_proved(tmp_path, kind):
     assert (
         lower * (1 - Fraction(BOUND_LOST)) <= found <= Fraction(mechanism.attrs["objective"]) * (1 + Fraction(1, 10**9))
     )
+
+
+def test_trees_of_the_file_are_read(tmp_path, monkeypatch):
+    """Trees that were changed prove less, and trees are computed only where the file has none."""
+    mechanism = md.solve(md.Optimal(problem=md.load_problem("flat", cells=3)))
+    (tmp_path / "computed").mkdir()
+    computed = checker_claims(mechanism.drop_vars("tree"), tmp_path / "computed")
+    monkeypatch.setattr("mechdesign.output.proof_bound.pricing_trees", None)
+    claims = checker_claims(mechanism, tmp_path)
+    assert bound_in(claims) == pytest.approx(bound_in(computed), rel=BOUND_LOST)
+    for name, steps in {"roots": 0, "beyond the table": 1 << 15, "circle": 1, "not an edge": 5}.items():
+        (tmp_path / name).mkdir()
+        wrong = rewritten(mechanism, tree=mechanism["tree"] * 0 + np.uint16(steps))
+        assert bound_in(checker_claims(wrong, tmp_path / name)) < bound_in(claims) / 2
 
 
 def test_factors_are_refused(tmp_path):
