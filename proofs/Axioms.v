@@ -1,5 +1,5 @@
 (** * The axioms behind every theorem: those of Coq's real numbers, and none where integers suffice. *)
-From Mechdesign Require Import Exponential Rows Edges Plane Sampler Posterior Positions Bound PlaneBound.
+From Mechdesign Require Import Exponential Rows Edges Plane Sampler Factors Posterior Positions Bound PlaneBound.
 
 Print Assumptions exp_lower_correct.
 Print Assumptions row_is_distribution.
@@ -18,3 +18,4 @@ Print Assumptions no_mechanism_below_within_limits.
 Print Assumptions no_mechanism_on_plane_below.
 Print Assumptions drawn_by_interval.
 Print Assumptions draws_a_report.
+Print Assumptions factors_within.

@@ -30,8 +30,7 @@ Lemma index_of_key : forall u, index_of (key_of u) = u.
 Proof. induction u as [| u IH]; simpl; [reflexivity | rewrite index_of_next, IH; reflexivity]. Qed.
 
 Inductive tree (A : Type) := Leaf | Node (left : tree A) (value : A) (right : tree A).
-Arguments Leaf {A}.
-Arguments Node {A}.
+Arguments Leaf {A}. Arguments Node {A}.
 
 Section Trees.
 Context {A : Type}.
@@ -225,19 +224,12 @@ Lemma factor_below : forall q g a, (0 <= w)%Z -> (0 < q)%Z -> factor_is_right q 
   is_usable a = true -> 0 <= g (from a) -> satisfies q g a ->
   IZR (factor a) * g (from a) <= IZR (2 ^ w) * g (to a).
 Proof.
-  intros q g a W Q [F U] O G S. rewrite F. rewrite U in O. apply Z.leb_le in O.
-  pose proof (exp_lower_correct w k (- nats a) q W Q O) as X. pose proof (power_positive_real w W) as D.
-  set (d := IZR (2 ^ w)) in *. set (f := IZR (exp_lower w k (- nats a) q)) in *.
-  replace (IZR (- nats a) / IZR q) with (- (IZR (nats a) / IZR q)) in X
-    by (rewrite opp_IZR; field; apply not_0_IZR; lia).
-  unfold satisfies in S. set (x := IZR (nats a) / IZR q) in *.
-  assert (Y : exp (- x) * g (from a) <= g (to a)).
-  { apply Rmult_le_compat_l with (r := exp (- x)) in S; [| left; apply exp_pos].
-    rewrite <- Rmult_assoc, <- exp_plus, Rplus_opp_l, exp_0, Rmult_1_l in S. exact S. }
-  apply Rmult_le_compat_r with (r := g (from a)) in X; [| exact G].
-  apply Rmult_le_reg_r with (/ d); [apply Rinv_0_lt_compat; exact D |].
-  replace (d * g (to a) * / d) with (g (to a)) by (field; lra).
-  replace (f * g (from a) * / d) with (f / d * g (from a)) by (field; lra). lra.
+  intros q g a W Q [F U] O G S. rewrite F. rewrite U in O. apply Z.leb_le in O. unfold satisfies in S.
+  eapply Rle_trans; [apply exp_lower_times; assumption |].
+  apply Rmult_le_compat_l; [left; apply power_positive_real, W |].
+  replace (IZR (- nats a) / IZR q) with (- (IZR (nats a) / IZR q)) by (rewrite opp_IZR; field; apply not_0_IZR; lia).
+  apply Rmult_le_compat_l with (r := exp (- (IZR (nats a) / IZR q))) in S; [| left; apply exp_pos].
+  rewrite <- Rmult_assoc, <- exp_plus, Rplus_opp_l, exp_0, Rmult_1_l in S. exact S.
 Qed.
 
 Lemma push_below : forall q r f g, (0 <= w)%Z -> (0 < q)%Z -> factor_is_right q (on f) -> (0 <= amount f)%Z ->

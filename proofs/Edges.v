@@ -65,9 +65,8 @@ Theorem private_for_all : forall w k t, check_edges w k t = true ->
   forall u v, (u < length (rows t))%nat -> (v < length (rows t))%nat -> within l (row_of t u) (row_of t v).
 Proof.
   intros w k t C l L A u v U V.
-  assert (R : forall x, (x < length (rows t))%nat -> is_row (reports (rows t)) (row_of t x) = true).
-  { intros x X. unfold check_edges in C. apply andb_prop in C as [C _]. apply andb_prop in C as [_ R].
-    rewrite forallb_forall in R. apply R, nth_In, X. }
+  pose proof C as R. unfold check_edges in R. rewrite !andb_true_iff, !forallb_forall in R. destruct R as [[_ R] _].
+  assert (V' : is_row (reports (rows t)) (row_of t v) = true) by (apply R, nth_In, V).
   destruct (lt_eq_lt_dec u v) as [[H | ->] | H].
   - destruct (A u v) as [e [I [T [Hd Le]]]]; [lia |]. subst.
     apply within_longer with (length_of t e) (reports (rows t)); auto. apply (edge_within w k t e C I).

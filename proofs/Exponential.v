@@ -41,9 +41,7 @@ Qed.
 
 Lemma one_plus_below_exp : forall x, 1 + x <= exp x.
 Proof.
-  intro x. destruct (Req_dec x 0) as [-> | H].
-  - rewrite exp_0. lra.
-  - left. apply exp_ineq1. assumption.
+  intro x. destruct (Req_dec x 0) as [-> | H]; [rewrite exp_0; lra | left; apply exp_ineq1, H].
 Qed.
 
 (** One floored square of a lower bound is a lower bound of the square. *)
@@ -106,4 +104,23 @@ Proof.
   apply Rle_trans with (1 + IZR p / (IZR q * 2 ^ k)).
   - apply one_plus_correct; assumption.
   - apply one_plus_below_exp.
+Qed.
+
+(** The same without quotients: exp_lower y <= 2^w e^(p/q) y for y >= 0. *)
+Lemma exp_lower_times : forall w k p q y, (0 <= w)%Z -> (0 < q)%Z -> (0 <= one_plus w k p q)%Z -> 0 <= y ->
+  IZR (exp_lower w k p q) * y <= IZR (2 ^ w) * (exp (IZR p / IZR q) * y).
+Proof.
+  intros w k p q y W Q O Y. pose proof (exp_lower_correct w k p q W Q O) as X.
+  pose proof (power_positive_real w W) as D. set (r := IZR (exp_lower w k p q)) in *. set (d := IZR (2 ^ w)) in *.
+  apply Rmult_le_compat_r with (r := d * y) in X; [| apply Rmult_le_pos; lra].
+  replace (r / d * (d * y)) with (r * y) in X by (field; lra). lra.
+Qed.
+
+(** x 2^w <= exp_lower y proves x <= e^(p/q) y. *)
+Lemma exp_lower_scaled : forall w k p q x y, (0 <= w)%Z -> (0 < q)%Z -> (0 <= p)%Z -> (0 <= y)%Z ->
+  (x * 2 ^ w <= exp_lower w k p q * y)%Z -> IZR x <= exp (IZR p / IZR q) * IZR y.
+Proof.
+  intros w k p q x y W Q P Y H. apply IZR_le in Y, H. rewrite !mult_IZR in H.
+  pose proof (exp_lower_times w k p q _ W Q (one_plus_nonnegative w k p q W Q P) Y) as X.
+  apply Rmult_le_reg_l with (IZR (2 ^ w)); [apply power_positive_real, W | lra].
 Qed.

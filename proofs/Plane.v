@@ -97,25 +97,27 @@ Proof. intros. unfold distance. f_equal. ring. Qed.
 Lemma distance_self : forall t a, distance t a a = 0.
 Proof. intros. unfold distance. rewrite <- sqrt_0. f_equal. ring. Qed.
 
-(** ** A checked length is at most eps times the distance. *)
-Lemma length_below : forall t a b l, (0 < length_denominator t)%Z -> (0 < eps_den t)%Z -> (0 < scale t)%Z ->
-  (0 <= eps_num t)%Z -> is_length t a b l = true ->
-  (0 <= l)%Z /\ IZR l / IZR (length_denominator t) <= eps t * distance t a b.
+(** ** Lengths and distances are compared by squares. *)
+Lemma rate_as_root : forall t q a b, (0 < q)%Z -> (0 < eps_den t)%Z -> (0 < scale t)%Z -> (0 <= eps_num t)%Z ->
+  eps t * distance t a b =
+  sqrt (IZR ((eps_num t * q) * (eps_num t * q) * square_distance a b)) / IZR (q * eps_den t * scale t).
 Proof.
-  intros t a b l L E U N H. apply andb_prop in H as [P H]. apply Z.leb_le in P, H. split; [exact P |].
-  rewrite distance_as_root by exact U.
-  pose proof (IZR_le _ _ (square_distance_nonnegative a b)) as S.
-  apply IZR_le in H, P, N. apply IZR_lt in L, E, U. rewrite !mult_IZR in H. unfold eps.
-  set (d := IZR (length_denominator t)) in *. set (e := IZR (eps_den t)) in *. set (n := IZR (eps_num t)) in *.
-  set (c := IZR (scale t)) in *. set (s := IZR (square_distance a b)) in *. set (x := IZR l) in *.
-  assert (Q : x * e * c <= n * d * sqrt s).
-  { apply Rsqr_incr_0; [| repeat apply Rmult_le_pos; lra | repeat apply Rmult_le_pos; try lra; apply sqrt_pos].
-    unfold Rsqr. replace (n * d * sqrt s * (n * d * sqrt s)) with (n * d * (n * d) * (sqrt s * sqrt s)) by ring.
-    rewrite sqrt_sqrt by exact S. exact H. }
-  apply Rmult_le_reg_r with (d * e * c); [repeat apply Rmult_lt_0_compat; lra |].
-  replace (x / d * (d * e * c)) with (x * e * c) by (field; lra).
-  replace (n / e * (sqrt s / c) * (d * e * c)) with (n * d * sqrt s) by (field; lra).
-  exact Q.
+  intros t q a b Q E U N. rewrite distance_as_root, !mult_IZR by exact U. unfold eps.
+  pose proof (IZR_le _ _ (square_distance_nonnegative a b)) as S. apply IZR_le in N. apply IZR_lt in Q, E, U.
+  rewrite sqrt_mult, sqrt_square by (try exact S; nra). field. lra.
+Qed.
+
+Lemma length_as_root : forall t q l, (0 < q)%Z -> (0 < eps_den t)%Z -> (0 < scale t)%Z -> (0 <= l)%Z ->
+  IZR l / IZR q = sqrt (IZR ((l * eps_den t * scale t) * (l * eps_den t * scale t))) / IZR (q * eps_den t * scale t).
+Proof.
+  intros t q l Q E U L. rewrite mult_IZR, sqrt_square by (apply IZR_le; nia).
+  rewrite !mult_IZR. apply IZR_lt in Q, E, U. field. lra.
+Qed.
+
+Lemma roots_below : forall q x y, (0 < q)%Z -> (x <= y)%Z -> sqrt (IZR x) / IZR q <= sqrt (IZR y) / IZR q.
+Proof.
+  intros q x y Q H. apply IZR_lt in Q.
+  apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat, Q | apply sqrt_le_1_alt, IZR_le, H].
 Qed.
 
 (** ** Through a place between two, distances add up and squares fall. *)
@@ -197,8 +199,7 @@ Hypothesis C : check_plane w k t = true.
 
 Lemma signs : (0 <= w)%Z /\ (0 < length_denominator t)%Z /\ (0 < eps_den t)%Z /\ (0 < scale t)%Z /\ (0 <= eps_num t)%Z.
 Proof.
-  unfold check_plane in C. rewrite !andb_true_iff in C.
-  rewrite !Z.leb_le, !Z.ltb_lt in C. tauto.
+  unfold check_plane in C. rewrite !andb_true_iff, !Z.leb_le, !Z.ltb_lt in C. tauto.
 Qed.
 
 Lemma rows_valid : forall a, In a (places t) -> is_row (reports_of (places t)) (masses a) = true.
@@ -213,7 +214,9 @@ Lemma direct_close : forall a b l, In a (places t) -> In b (places t) ->
   pair_holds w k t a b (Direct l) = true -> close a b /\ close b a.
 Proof.
   intros a b l A B H. destruct signs as [W [L [E [U N]]]].
-  apply andb_prop in H as [S H]. destruct (length_below t a b l L E U N S) as [P Le].
+  apply andb_prop in H as [S H]. apply andb_prop in S as [P S]. apply Z.leb_le in P, S.
+  assert (Le : IZR l / IZR (length_denominator t) <= eps t * distance t a b).
+  { rewrite (rate_as_root t (length_denominator t)), (length_as_root t) by assumption. apply roots_below; [nia | exact S]. }
   destruct (rows_close_within w k l _ _ _ _ W L P (rows_valid a A) (rows_valid b B) H) as [AB BA].
   split; eapply within_longer; eauto using rows_valid. rewrite distance_symmetric. exact Le.
 Qed.

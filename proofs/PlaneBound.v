@@ -32,26 +32,6 @@ Record plane_mechanism (t : plane) (b : certificate) (P : nat -> nat -> R) : Pro
     P u y <= exp (eps t * distance t a c) * P v y
 }.
 
-Lemma length_above : forall t q a c l, (0 < q)%Z -> (0 < eps_den t)%Z -> (0 < scale t)%Z -> (0 <= eps_num t)%Z ->
-  (0 <= l)%Z ->
-  ((eps_num t * q) * (eps_num t * q) * square_distance a c <= (l * eps_den t * scale t) * (l * eps_den t * scale t))%Z ->
-  eps t * distance t a c <= IZR l / IZR q.
-Proof.
-  intros t q a c l Q E U N L H. rewrite distance_as_root by exact U.
-  pose proof (IZR_le _ _ (square_distance_nonnegative a c)) as S.
-  apply IZR_le in H, L, N. apply IZR_lt in Q, E, U. rewrite !mult_IZR in H. unfold eps.
-  set (d := IZR q) in *. set (e := IZR (eps_den t)) in *. set (n := IZR (eps_num t)) in *.
-  set (o := IZR (scale t)) in *. set (s := IZR (square_distance a c)) in *. set (x := IZR l) in *.
-  assert (R : n * d * sqrt s <= x * e * o).
-  { apply Rsqr_incr_0; [| repeat apply Rmult_le_pos; try lra; apply sqrt_pos | repeat apply Rmult_le_pos; lra].
-    unfold Rsqr. replace (n * d * sqrt s * (n * d * sqrt s)) with (n * d * (n * d) * (sqrt s * sqrt s)) by ring.
-    rewrite sqrt_sqrt by exact S. exact H. }
-  apply Rmult_le_reg_r with (d * e * o); [repeat apply Rmult_lt_0_compat; lra |].
-  replace (x / d * (d * e * o)) with (x * e * o) by (field; lra).
-  replace (n / e * (sqrt s / o) * (d * e * o)) with (n * d * sqrt s) by (field; lra).
-  exact R.
-Qed.
-
 Lemma private_along_edges : forall t b P, check_lengths t b = true -> plane_mechanism t b P -> mechanism b P.
 Proof.
   intros t b P C [N S PR]. unfold check_lengths in C. rewrite !andb_true_iff in C.
@@ -60,7 +40,8 @@ Proof.
   destruct (nth_error (places t) (tail e)) as [a |] eqn:A; [| discriminate].
   destruct (nth_error (places t) (head e)) as [c |] eqn:B; [| discriminate].
   apply andb_prop in I as [L I]. apply Z.leb_le in L, I.
-  pose proof (length_above t _ a c (num e) Q E U NN L I) as D.
+  assert (D : eps t * distance t a c <= IZR (num e) / IZR (nats_denominator b)).
+  { rewrite (rate_as_root t (nats_denominator b)), (length_as_root t) by assumption. apply roots_below; [nia | exact I]. }
   assert (X : exp (eps t * distance t a c) <= exp (IZR (num e) / IZR (nats_denominator b))).
   { destruct D as [D | ->]; [left; apply exp_increasing; exact D | lra]. }
   split.

@@ -34,7 +34,7 @@ Definition is_gentle_at (one z : Z) (p : patch) (a b : nat) : bool :=
   (0 <=? v) && ((x * x + y * y) * (one * one) <=? (z * v) * (z * v)).
 
 Definition is_gentle (one z : Z) (p : patch) : bool :=
-  forallb (fun a => forallb (is_gentle_at one z p a) [0%nat; 1%nat; 2%nat]) [0%nat; 1%nat; 2%nat].
+  forallb (fun a => forallb (is_gentle_at one z p a) (seq 0 3)) (seq 0 3).
 
 (** Four times the masses of the lower or upper half of an interval, by Chaikin's rule. *)
 Definition halve (upper : bool) (a : nat) (l m h : Z) : Z :=
@@ -65,9 +65,8 @@ Definition is_gentle_at_3 (one : Z) (z : nat -> nat -> Z) (p : patch) (a b : nat
   let x := raised (slope_x p) everywhere a b in let y := raised (slope_y p) everywhere a b in
   (0 <=? v) && ((x * x + y * y) * (one * one) <=? v * v).
 
-Definition four : list nat := [0%nat; 1%nat; 2%nat; 3%nat].
 Definition is_gentle_3 (one : Z) (z : nat -> nat -> Z) (p : patch) : bool :=
-  forallb (fun a => forallb (is_gentle_at_3 one z p a) four) four.
+  forallb (fun a => forallb (is_gentle_at_3 one z p a) (seq 0 4)) (seq 0 4).
 
 Definition smallest (zs : list Z) : Z := fold_right Z.min (hd 0 zs) zs.
 
@@ -133,64 +132,65 @@ Proof. intros. expand. repeat rewrite ?plus_IZR, ?minus_IZR, ?mult_IZR. field. Q
 
 (** ** The checked coefficients bound the gradient on the cell. *)
 
-Lemma square_nonnegative : forall x, 0 <= x * x.
-Proof. intro x. apply Rle_0_sqr. Qed.
+Definition square_nonnegative : forall x, 0 <= x * x := Rle_0_sqr.
 
 Definition norm (u v : R) : R := sqrt (u * u + v * v).
 
-Lemma norm_nonnegative : forall u v, 0 <= norm u v.
-Proof. intros. apply sqrt_pos. Qed.
+Definition norm_nonnegative u v : 0 <= norm u v := sqrt_pos _.
 
 Lemma norm_square : forall u v, norm u v * norm u v = u * u + v * v.
 Proof. intros u v. apply sqrt_sqrt. pose proof (square_nonnegative u). pose proof (square_nonnegative v). lra. Qed.
 
-(** Cauchy and Schwarz: a coefficient of the slope in the direction (u, v) is at most its part of the bound. *)
+(** Cauchy and Schwarz: where |(x, y)| one <= c, the part of (x, y) in the direction (u, v) is within its part of c. *)
+Lemma direction_below : forall one x y c u v, (0 <= c)%Z ->
+  ((x * x + y * y) * (one * one) <= c * c)%Z -> u * IZR one * IZR x + v * IZR one * IZR y <= norm u v * IZR c.
+Proof.
+  intros one x y c u v C H. apply IZR_le in C, H. rewrite !mult_IZR, plus_IZR, !mult_IZR in H.
+  set (o := IZR one) in *. set (a := IZR x) in *. set (b := IZR y) in *. set (d := IZR c) in *.
+  apply Rsqr_incr_0_var; [| apply Rmult_le_pos; [apply norm_nonnegative | exact C]]. unfold Rsqr.
+  replace (norm u v * d * (norm u v * d)) with (norm u v * norm u v * (d * d)) by ring. rewrite norm_square.
+  pose proof (square_nonnegative u) as U. pose proof (square_nonnegative v) as V.
+  apply Rle_trans with ((u * u + v * v) * ((a * a + b * b) * (o * o))); [| apply Rmult_le_compat_l; lra].
+  pose proof (Rmult_le_pos _ _ (square_nonnegative (u * b - v * a)) (square_nonnegative o)). lra.
+Qed.
+
+(** A coefficient of the slope in the direction (u, v) is at most its part of the bound. *)
 Lemma coefficient_direction : forall one z p a b u v, (0 < one)%Z -> (0 <= z)%Z -> is_gentle_at one z p a b = true ->
   u * IZR (slope_x p a b) + v * IZR (slope_y p a b) <= norm u v * (IZR z / IZR one) * IZR (coefficient p a b).
 Proof.
-  intros one z p a b u v O Z H. unfold is_gentle_at in H. apply andb_prop in H as [V H].
-  apply Z.leb_le, IZR_le in V, H. apply IZR_lt in O. apply IZR_le in Z.
-  rewrite !mult_IZR, plus_IZR, !mult_IZR in H.
-  set (x := IZR (slope_x p a b)) in *. set (y := IZR (slope_y p a b)) in *. set (c := IZR (coefficient p a b)) in *.
-  set (o := IZR one) in *. set (l := IZR z) in *. pose proof (norm_nonnegative u v) as N. pose proof (norm_square u v) as Q.
-  apply Rmult_le_reg_r with o; [exact O |].
-  replace (norm u v * (l / o) * c * o) with (norm u v * (l * c)) by (field; lra).
-  apply Rsqr_incr_0_var; [| repeat apply Rmult_le_pos; assumption]. unfold Rsqr.
-  replace (norm u v * (l * c) * (norm u v * (l * c))) with (norm u v * norm u v * (l * c * (l * c))) by ring. rewrite Q.
-  apply Rle_trans with ((u * u + v * v) * ((x * x + y * y) * (o * o))).
-  - pose proof (Rmult_le_pos _ _ (square_nonnegative (u * y - v * x)) (square_nonnegative o)) as S. lra.
-  - apply Rmult_le_compat_l; [| exact H].
-    pose proof (square_nonnegative u). pose proof (square_nonnegative v). lra.
+  intros one z p a b u v O Z H. apply andb_prop in H as [V H]. apply Z.leb_le in V, H.
+  apply (direction_below one _ _ _ u v) in H; [| nia]. rewrite mult_IZR in H. apply IZR_lt in O.
+  apply Rmult_le_reg_r with (IZR one); [exact O |].
+  replace (norm u v * (IZR z / IZR one) * IZR (coefficient p a b) * IZR one)
+    with (norm u v * (IZR z * IZR (coefficient p a b))) by (field; lra). lra.
 Qed.
 
-Lemma sum33_combine : forall f g p q r x y c,
-  (forall a b, (a < 3)%nat -> (b < 3)%nat -> 0 <= f a * g b) ->
+Lemma sum3_below : forall f g, (forall a, (a < 3)%nat -> f a <= g a) -> sum3 f <= sum3 g.
+Proof.
+  intros f g H. unfold sum3. pose proof (H 0%nat ltac:(lia)). pose proof (H 1%nat ltac:(lia)).
+  pose proof (H 2%nat ltac:(lia)). lra.
+Qed.
+
+Lemma sum33_combine : forall f g p q r x y c, (forall a, 0 <= f a) -> (forall b, 0 <= g b) ->
   (forall a b, (a < 3)%nat -> (b < 3)%nat -> x * IZR (p a b) + y * IZR (q a b) <= c * IZR (r a b)) ->
   x * sum33 f g p + y * sum33 f g q <= c * sum33 f g r.
 Proof.
-  intros f g p q r x y c F H. unfold sum33, sum3.
-  assert (T : forall a b, (a < 3)%nat -> (b < 3)%nat ->
-    f a * g b * (x * IZR (p a b) + y * IZR (q a b)) <= f a * g b * (c * IZR (r a b))).
-  { intros a b A B. apply Rmult_le_compat_l; auto. }
-  pose proof (T 0%nat 0%nat) as T00. pose proof (T 0%nat 1%nat) as T01. pose proof (T 0%nat 2%nat) as T02.
-  pose proof (T 1%nat 0%nat) as T10. pose proof (T 1%nat 1%nat) as T11. pose proof (T 1%nat 2%nat) as T12.
-  pose proof (T 2%nat 0%nat) as T20. pose proof (T 2%nat 1%nat) as T21. pose proof (T 2%nat 2%nat) as T22.
-  specialize (T00 ltac:(lia) ltac:(lia)). specialize (T01 ltac:(lia) ltac:(lia)). specialize (T02 ltac:(lia) ltac:(lia)).
-  specialize (T10 ltac:(lia) ltac:(lia)). specialize (T11 ltac:(lia) ltac:(lia)). specialize (T12 ltac:(lia) ltac:(lia)).
-  specialize (T20 ltac:(lia) ltac:(lia)). specialize (T21 ltac:(lia) ltac:(lia)). specialize (T22 ltac:(lia) ltac:(lia)).
-  lra.
+  intros f g p q r x y c F G H. unfold sum33.
+  replace (x * _ + y * _) with (sum3 (fun a => f a * sum3 (fun b => g b * (x * IZR (p a b) + y * IZR (q a b)))))
+    by (unfold sum3; ring).
+  replace (c * _) with (sum3 (fun a => f a * sum3 (fun b => g b * (c * IZR (r a b))))) by (unfold sum3; ring).
+  apply sum3_below. intros a A. apply Rmult_le_compat_l; [apply F |].
+  apply sum3_below. intros b B. apply Rmult_le_compat_l; [apply G | apply H; assumption].
 Qed.
 
 Lemma bernstein_nonnegative : forall a s, 0 <= s <= 1 -> 0 <= bernstein a s.
 Proof. intros a s S. unfold bernstein. destruct a as [| [| a]]; nra. Qed.
 
-Lemma is_gentle_each : forall one z p, is_gentle one z p = true ->
-  forall a b, (a < 3)%nat -> (b < 3)%nat -> is_gentle_at one z p a b = true.
+Lemma holds_below : forall n (h : nat -> nat -> bool), forallb (fun a => forallb (h a) (seq 0 n)) (seq 0 n) = true ->
+  forall a b, (a < n)%nat -> (b < n)%nat -> h a b = true.
 Proof.
-  intros one z p H a b A B. unfold is_gentle in H. rewrite forallb_forall in H.
-  assert (I : forall k, (k < 3)%nat -> In k [0%nat; 1%nat; 2%nat]).
-  { intros k K. destruct k as [| [| [| k]]]; simpl; try lia; auto. }
-  specialize (H a (I a A)). cbv beta in H. rewrite forallb_forall in H. apply H, I, B.
+  intros n h H a b A B. rewrite forallb_forall in H. specialize (H a). rewrite forallb_forall, in_seq in H.
+  apply H; [lia | apply in_seq; lia].
 Qed.
 
 (** The slope in any direction is at most level times value, at every position of the cell. *)
@@ -203,9 +203,8 @@ Proof.
   replace (4 * (u * spline_x p s t + v * spline_y p s t)) with (u * (4 * spline_x p s t) + v * (4 * spline_y p s t)) by ring.
   replace (4 * (norm u v * (IZR z / IZR one) * spline p s t)) with (norm u v * (IZR z / IZR one) * (4 * spline p s t)) by ring.
   rewrite spline_in_bernstein, spline_x_in_bernstein, spline_y_in_bernstein.
-  apply sum33_combine.
-  - intros. apply Rmult_le_pos; apply bernstein_nonnegative; assumption.
-  - intros a b A B. apply coefficient_direction; try assumption. apply is_gentle_each; assumption.
+  apply sum33_combine; try (intro; apply bernstein_nonnegative; assumption).
+  intros a b A B. apply coefficient_direction; try assumption. apply (holds_below 3); assumption.
 Qed.
 
 (** ** Quarters. *)
@@ -268,32 +267,10 @@ Proof.
   apply sum4_below. intros b B. apply Rmult_le_compat_l; [apply cubic_nonnegative, T | apply H; assumption].
 Qed.
 
-(** Cauchy and Schwarz, at the coefficients of degree 3. *)
-Lemma coefficient_direction_3 : forall one z p a b u v, (0 < one)%Z -> is_gentle_at_3 one z p a b = true ->
+Lemma coefficient_direction_3 : forall one z p a b u v, is_gentle_at_3 one z p a b = true ->
   u * IZR one * IZR (raised (slope_x p) everywhere a b) + v * IZR one * IZR (raised (slope_y p) everywhere a b)
   <= norm u v * IZR (raised (coefficient p) z a b).
-Proof.
-  intros one z p a b u v O H. unfold is_gentle_at_3 in H. apply andb_prop in H as [V H].
-  apply Z.leb_le, IZR_le in V, H. apply IZR_lt in O. rewrite !mult_IZR, plus_IZR, !mult_IZR in H.
-  set (x := IZR (raised (slope_x p) _ _ _)) in *. set (y := IZR (raised (slope_y p) _ _ _)) in *.
-  set (c := IZR (raised (coefficient p) _ _ _)) in *. set (o := IZR one) in *.
-  pose proof (norm_nonnegative u v) as N. pose proof (norm_square u v) as Q.
-  apply Rsqr_incr_0_var; [| apply Rmult_le_pos; assumption]. unfold Rsqr.
-  replace (norm u v * c * (norm u v * c)) with (norm u v * norm u v * (c * c)) by ring. rewrite Q.
-  apply Rle_trans with ((u * u + v * v) * ((x * x + y * y) * (o * o))).
-  - pose proof (Rmult_le_pos _ _ (square_nonnegative (u * y - v * x)) (square_nonnegative o)) as S. lra.
-  - apply Rmult_le_compat_l; [| exact H].
-    pose proof (square_nonnegative u). pose proof (square_nonnegative v). lra.
-Qed.
-
-Lemma is_gentle_3_each : forall one z p, is_gentle_3 one z p = true ->
-  forall a b, (a < 4)%nat -> (b < 4)%nat -> is_gentle_at_3 one z p a b = true.
-Proof.
-  intros one z p H a b A B. unfold is_gentle_3 in H. rewrite forallb_forall in H.
-  assert (I : forall k, (k < 4)%nat -> In k four).
-  { intros k K. unfold four. destruct k as [| [| [| [| k]]]]; simpl; try lia; auto. }
-  specialize (H a (I a A)). cbv beta in H. rewrite forallb_forall in H. apply H, I, B.
-Qed.
+Proof. intros one z p a b u v H. apply andb_prop in H as [V H]. apply Z.leb_le in V, H. apply direction_below; assumption. Qed.
 
 (** The slope in any direction is at most the bilinear level times the value. *)
 Lemma gentle_slope_3 : forall one z p s t u v, (0 < one)%Z -> is_gentle_3 one z p = true ->
@@ -308,7 +285,7 @@ Proof.
     with (u * IZR one * (4 * spline_x p s t * 1) + v * IZR one * (4 * spline_y p s t * 1)) by ring.
   rewrite <- (level_everywhere s t), spline_in_bernstein, spline_x_in_bernstein, spline_y_in_bernstein, !raised_times_level.
   apply sum44_combine; [exact S | exact T |]. intros a b A B.
-  apply coefficient_direction_3; [exact O | apply is_gentle_3_each; assumption].
+  apply coefficient_direction_3, (holds_below 4); assumption.
 Qed.
 
 (** The smallest level is at most the level everywhere. *)
@@ -317,6 +294,15 @@ Proof.
   intros zs k. unfold smallest. generalize (hd 0%Z zs) as d. revert k.
   induction zs as [| z zs IH]; simpl; intros k d K; [lia |].
   destruct k as [| k]; [lia |]. specialize (IH k d ltac:(lia)). lia.
+Qed.
+
+Lemma smallest_nonnegative : forall zs, forallb (Z.leb 0) zs = true -> (0 <= smallest zs)%Z.
+Proof.
+  assert (A : forall zs d, (0 <= d)%Z -> forallb (Z.leb 0) zs = true -> (0 <= fold_right Z.min d zs)%Z).
+  { induction zs as [| z zs IH]; simpl; intros d D H; [exact D |]. apply andb_prop in H as [Z H].
+    apply Z.leb_le in Z. specialize (IH d D H). lia. }
+  intros zs H. apply A; [| exact H]. destruct zs as [| z zs]; simpl in *; [lia |].
+  apply andb_prop in H as [H _]. apply Z.leb_le, H.
 Qed.
 
 Lemma level_above : forall z m s t, 0 <= s <= 1 -> 0 <= t <= 1 ->
@@ -342,10 +328,9 @@ Proof.
   intros one z p s t H S T.
   pose proof (sum33_combine (fun a => bernstein a s) (fun b => bernstein b t) (coefficient p) (coefficient p) (coefficient p) 0 0 1) as C.
   rewrite <- spline_in_bernstein in C. assert (A : 0 * (4 * spline p s t) + 0 * (4 * spline p s t) <= 1 * (4 * spline p s t)); [| lra].
-  apply C.
-  - intros. apply Rmult_le_pos; apply bernstein_nonnegative; assumption.
-  - intros a b A B. pose proof (is_gentle_each _ _ _ H a b A B) as E. unfold is_gentle_at in E.
-    apply andb_prop in E as [E _]. apply Z.leb_le, IZR_le in E. lra.
+  apply C; try (intro; apply bernstein_nonnegative; assumption).
+  intros a b A B. pose proof (holds_below 3 _ H a b A B) as E. apply andb_prop in E as [E _].
+  apply Z.leb_le, IZR_le in E. lra.
 Qed.
 
 (** What the check of a patch proves on a quarter, in both ways. *)
@@ -355,13 +340,7 @@ Lemma quarter_slope : forall one zs p ux uy s t u v, (0 < one)%Z -> forallb (Z.l
   <= norm u v * (level_at (corners zs ux uy) s t / IZR (2 * one)) * spline (quarter ux uy p) s t.
 Proof.
   intros one zs p ux uy s t u v O Z L H S T. apply orb_prop in H as [H | H].
-  - assert (M : (0 <= smallest zs)%Z).
-    { unfold smallest. rewrite forallb_forall in Z. destruct zs as [| z zs]; [discriminate |]. simpl.
-      assert (A : forall d l, (0 <= d)%Z -> (forall x, In x l -> (0 <=? x)%Z = true) -> (0 <= fold_right Z.min d l)%Z).
-      { intros d. induction l as [| x l IH]; simpl; intros D I; [exact D |].
-        pose proof (I x (or_introl eq_refl)) as X. apply Z.leb_le in X. specialize (IH D (fun y Y => I y (or_intror Y))). lia. }
-      pose proof (Z z (or_introl eq_refl)) as X. apply Z.leb_le in X.
-      specialize (A z zs X (fun y Y => Z y (or_intror Y))). lia. }
+  - assert (M : (0 <= smallest zs)%Z) by (apply smallest_nonnegative, Z).
     assert (Hs : 0 <= (half ux + s) / 2 <= 1) by (unfold half; destruct ux; lra).
     assert (Ht : 0 <= (half uy + t) / 2 <= 1) by (unfold half; destruct uy; lra).
     pose proof (gentle_slope one _ p _ _ u v O M H Hs Ht) as G.
@@ -392,17 +371,17 @@ Proof.
     apply (derivable_pt_lim_mult (fun r => r) (fun r => r)); apply derivable_pt_lim_id.
 Qed.
 
+(** A function that is a + b r + c r r. *)
+Ltac is_quadratic a b c :=
+  apply (derivable_pt_lim_ext (fun r => a + b * r + c * (r * r))); [intro r; field |];
+  match goal with |- derivable_pt_lim _ ?x ?d => replace d with (b + 2 * c * x) by field; apply derivative_quadratic end.
+
 Lemma derivative_weight : forall i s u x, derivable_pt_lim (fun r => w i (s + r * u)) x (u * w' i (s + x * u)).
 Proof.
   intros i s u x. unfold w, w'. destruct i as [| [| i]].
-  - apply (derivable_pt_lim_ext (fun r => (1 - s) * (1 - s) / 2 + (- (1 - s) * u) * r + (u * u / 2) * (r * r)));
-      [intro r; field |].
-    replace (u * - (1 - (s + x * u))) with (- (1 - s) * u + 2 * (u * u / 2) * x) by field. apply derivative_quadratic.
-  - apply (derivable_pt_lim_ext (fun r => (1 + 2 * s - 2 * (s * s)) / 2 + ((1 - 2 * s) * u) * r + (- (u * u)) * (r * r)));
-      [intro r; field |].
-    replace (u * (1 - 2 * (s + x * u))) with ((1 - 2 * s) * u + 2 * - (u * u) * x) by field. apply derivative_quadratic.
-  - apply (derivable_pt_lim_ext (fun r => s * s / 2 + (s * u) * r + (u * u / 2) * (r * r))); [intro r; field |].
-    replace (u * (s + x * u)) with (s * u + 2 * (u * u / 2) * x) by field. apply derivative_quadratic.
+  - is_quadratic ((1 - s) * (1 - s) / 2) (- (1 - s) * u) (u * u / 2).
+  - is_quadratic ((1 + 2 * s - 2 * (s * s)) / 2) ((1 - 2 * s) * u) (- (u * u)).
+  - is_quadratic (s * s / 2) (s * u) (u * u / 2).
 Qed.
 
 Lemma derivative_sum3 : forall f f' g g' x, (forall i, derivable_pt_lim (f i) x (f' i)) ->
@@ -547,13 +526,11 @@ Hypothesis C : check_positions t = true.
 Lemma one_positive : (0 < one t)%Z.
 Proof. unfold check_positions in C. rewrite !andb_true_iff in C. destruct C as [[O _] _]. apply Z.ltb_lt, O. Qed.
 
-Lemma cell_checked : forall c, In c (cells t) -> cell_holds t c = true.
-Proof. unfold check_positions in C. apply andb_prop in C as [_ H]. rewrite forallb_forall in H. exact H. Qed.
-
-Lemma nine_around : forall c, In c (cells t) -> length (around c) = 9%nat.
+Lemma cell_checked : forall c, In c (cells t) -> forallb (Z.leb 0) (levels c) = true /\ length (levels c) = 16%nat /\
+  length (around c) = 9%nat /\ reports_hold (one t) (levels c) (reports_of t) (rows_around t c) = true.
 Proof.
-  intros c I. apply cell_checked in I. unfold cell_holds in I. rewrite !andb_true_iff in I.
-  destruct I as [[_ L] _]. apply Nat.eqb_eq, L.
+  intros c I. unfold check_positions in C. apply andb_prop in C as [_ H]. rewrite forallb_forall in H. apply H in I.
+  unfold cell_holds in I. rewrite !andb_true_iff, !Nat.eqb_eq in I. tauto.
 Qed.
 
 Lemma reports_hold_at : forall zs m nine, reports_hold (one t) zs m nine = true ->
@@ -569,17 +546,13 @@ Proof.
 Qed.
 
 Lemma patch_checked : forall c y, In c (cells t) -> (y < reports_of t)%nat ->
-  forallb (Z.leb 0) (levels c) = true /\ length (levels c) = 16%nat /\ patch_holds (one t) (levels c) (patch_of t c y) = true.
-Proof.
-  intros c y I Y. apply cell_checked in I. unfold cell_holds in I. rewrite !andb_true_iff in I.
-  destruct I as [[[Z L] _] H]. apply Nat.eqb_eq in L. split; [exact Z | split; [exact L |]].
-  apply reports_hold_at with (reports_of t); assumption.
-Qed.
+  patch_holds (one t) (levels c) (patch_of t c y) = true.
+Proof. intros c y I Y. apply reports_hold_at with (reports_of t); [apply cell_checked, I | exact Y]. Qed.
 
 Lemma entry_of_patch : forall c y i j, In c (cells t) -> (i < 3)%nat -> (j < 3)%nat ->
   entry (patch_of t c y) i j = mass (nth (nth (3 * i + j) (around c) O) (area_rows t) []) y.
 Proof.
-  intros c y i j I Hi Hj. pose proof (nine_around c I) as N.
+  intros c y i j I Hi Hj. destruct (cell_checked c I) as [_ [_ [N _]]].
   unfold entry, patch_of, rows_around. rewrite map_map.
   rewrite nth_indep with (d' := mass (nth O (area_rows t) []) y) by (rewrite map_length; lia).
   apply (map_nth (fun u => mass (nth u (area_rows t) []) y)).
@@ -613,7 +586,7 @@ Proof.
   { induction P as [x | c ux uy s u s' u' x l I S U S' U' P IH | c d u x l Ic Id B P IH | c d u x l Ic Id B P IH
       | c d s x l Ic Id B P IH | c d s x l Ic Id B P IH]; simpl in *.
     - rewrite exp_0. lra.
-    - destruct (patch_checked c y I Y) as [Z [L H]].
+    - destruct (cell_checked c I) as [Z [L _]]. pose proof (patch_checked c y I Y) as H.
       pose proof (within_quarter (one t) (levels c) _ ux uy s' u' s u one_positive Z L H S' U' S U) as W.
       rewrite !quarter_spline in W. rewrite exp_plus. set (e := exp (norm _ _ * _)) in *.
       assert (E : 0 < e) by apply exp_pos.

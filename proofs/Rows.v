@@ -66,21 +66,21 @@ Proof.
   - apply andb_prop in H as [H1 H2]. apply Z.leb_le in H1. destruct y; simpl; auto.
 Qed.
 
+(** Every mass of a is at most e^(p/q) times that of b. *)
+Lemma masses_below : forall w k p q a b, (0 <= w)%Z -> (0 < q)%Z -> (0 <= p)%Z -> (forall y, 0 <= mass b y)%Z ->
+  entries_below (2 ^ w) (exp_lower w k p q) a b = true ->
+  forall y, IZR (mass a y) <= exp (IZR p / IZR q) * IZR (mass b y).
+Proof.
+  intros w k p q a b W Q P N H y. apply (exp_lower_scaled w k); try assumption; [apply N |].
+  apply entries_below_mass, H.
+Qed.
+
 Lemma entries_below_within : forall w k p q m a b, (0 <= w)%Z -> (0 < q)%Z -> (0 <= p)%Z -> is_row m b = true ->
   entries_below (2 ^ w) (exp_lower w k p q) a b = true -> within (IZR p / IZR q) a b.
 Proof.
-  intros w k p q m a b Hw Hq Hp Hb H y.
-  pose proof (exp_lower_correct w k p q Hw Hq (one_plus_nonnegative w k p q Hw Hq Hp)) as X.
-  pose proof (power_positive_real w Hw) as D. pose proof total_positive as T.
-  pose proof (entries_below_mass _ _ _ _ H y) as E. apply IZR_le in E. rewrite !mult_IZR in E.
-  pose proof (mass_nonnegative _ _ y Hb) as N. apply IZR_le in N. unfold probability.
-  set (d := IZR (2 ^ w)) in *. set (r := IZR (exp_lower w k p q)) in *. set (e := exp (IZR p / IZR q)) in *.
-  assert (A : IZR (mass a y) <= e * IZR (mass b y)).
-  { apply Rle_trans with (r / d * IZR (mass b y)); [| apply Rmult_le_compat_r; assumption].
-    apply Rmult_le_reg_r with d; [exact D |].
-    replace (r / d * IZR (mass b y) * d) with (r * IZR (mass b y)) by (field; lra). exact E. }
-  unfold Rdiv. rewrite <- Rmult_assoc.
-  apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; exact T | exact A].
+  intros w k p q m a b Hw Hq Hp Hb H y. pose proof total_positive as T. unfold probability, Rdiv.
+  rewrite <- Rmult_assoc. apply Rmult_le_compat_r; [left; apply Rinv_0_lt_compat; exact T |].
+  apply masses_below with w k; try assumption. intro z. apply (mass_nonnegative _ _ z Hb).
 Qed.
 
 Theorem rows_close_within : forall w k p q m a b, (0 <= w)%Z -> (0 < q)%Z -> (0 <= p)%Z ->

@@ -87,6 +87,8 @@ WEAKENINGS = {
         *("PlaneBound", "(num e * eps_den t * scale t) * (num e", "((num e + 1) * eps_den t * scale t) * (num e"),
         "PlaneBound",
     ),
+    "sums of factors by one": ("Factors", "exp_lower w k r q * sum a)", "exp_lower w k r q * sum a + 1)", "Factors"),
+    "sums of factors the other way": ("Factors", "(sum b * 2 ^ w <=?", "(sum a * 2 ^ w <=?", "Factors"),
     "draw of one more": ("Sampler", "if x <? m then", "if x <=? m then", "Sampler"),
 }
 
