@@ -6,6 +6,7 @@ Then solve, verify, save, compare, sweep, plot, export and the command line acce
 from __future__ import annotations
 
 import doctest
+import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from types import SimpleNamespace
 import cvxpy as cp
 import numpy as np
 import pytest
+from conftest import ROOT
+from fixtures import downstream
 
 import mechdesign as md
 from mechdesign.errors import InputError, VerificationError
@@ -226,3 +229,43 @@ def test_metrics_with_arrays_are_kept_bit_for_bit(monkeypatch, tmp_path):
     changed = forged.attrs["metric"].replace(repr(4 / 3), repr(float(np.nextafter(4 / 3, 2))), 1)
     assert changed != forged.attrs["metric"]
     assert not md.verify(forged.assign_attrs(metric=changed)).certified
+
+
+@pytest.fixture
+def typed():
+    """The typed package, registered; its entries are taken out again."""
+    tables = (METRICS, LOSSES, BASELINES, SOLVERS, FORMATS)
+    before = [set(table) for table in tables]
+    downstream.register()
+    yield downstream
+    for table, old in zip(tables, before, strict=True):
+        for name in set(table) - old:
+            del table[name]
+
+
+def test_typed_package_adds_one_of_each_kind(typed, tmp_path):
+    problem = typed.problem({"low": 0.25, "mid": 0.5, "high": 0.25})
+    assert problem.prior.tolist() == [0.25, 0.5, 0.25]
+    for mechanism in (md.solve(problem), md.solve(typed.Truthful(problem)), typed.halves(problem)):
+        assert md.verify(md.save(mechanism, tmp_path / "one.nc", overwrite=True)).certified
+        assert md.export(mechanism, tmp_path / "one.lines", overwrite=True).stat().st_size > 0
+    assert typed.shares(problem).sum() == pytest.approx(1)
+    own = md.programs.Constrained(problem, constraints=[typed.fair])
+    rows = md.compare(problem, mechanisms={"fair": own, "truth": typed.Truthful(problem)}).set_index("mechanism")
+    assert {"typed halves", "fair", "truth"} <= set(rows.index)
+    assert rows.loc["fair", "lower_bound"] >= rows.loc["optimal", "lower_bound"]
+
+
+@pytest.mark.exhaustive
+def test_typed_package_passes_strict_type_checks(tmp_path):
+    """And a wrong type in it does not."""
+    pytest.importorskip("mypy")
+    text = Path(downstream.__file__).read_text(encoding="utf-8")
+    wrong = text.replace("return np.asarray(stated.prior @", "return str(stated.prior @")
+    assert wrong != text
+    for source, code in ((text, 0), (wrong, 1)):
+        file = tmp_path / "downstream.py"
+        file.write_text(source, encoding="utf-8")
+        words = [sys.executable, "-m", "mypy", "--strict", "--config-file", str(ROOT / "pyproject.toml"), str(file)]
+        done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=ROOT)
+        assert done.returncode == code, done.stdout

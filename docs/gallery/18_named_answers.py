@@ -1,0 +1,31 @@
+"""
+Ask a question with named answers
+=================================
+
+Every respondent randomizes the answer to a question. Here is the mechanism
+as a picture, and the shares that its reports give.
+"""
+
+import numpy as np
+
+import mechdesign as md
+
+domain = md.Domain.classes(["yes", "no", "don't know"])
+prior = {"yes": 0.5, "no": 0.3, "don't know": 0.2}
+problem = md.DesignProblem(domain, md.Discrete(1.1), prior, md.losses.ZeroOne(), name="a question")
+mechanism = md.solve(problem)
+md.plot.mechanism(mechanism)
+
+# %%
+# 2,000 people answer, of whom 60 % think yes. The mechanism sees one truth
+# each, and nobody sees more than the reports.
+
+rng = np.random.default_rng(1)
+truth = rng.choice(3, size=2000, p=[0.6, 0.25, 0.15])
+reports = [int(md.Sampler(mechanism).sample([answer], rng=rng)[0]) for answer in truth]
+counts = np.bincount(reports, minlength=3)
+areas = md.geo.Partition.of_labels(domain.labels)
+estimate = md.surveys.estimate_shares([mechanism], [counts], areas)
+for k, label in enumerate(domain.labels):
+    low, share, high = (100 * float(estimate[name][k]) for name in ("low", "share", "high"))
+    print(f"{label:10} {share:.0f} %, from {low:.0f} to {high:.0f} %")
