@@ -22,9 +22,9 @@ md.plot.mechanism(mechanism)
 
 rng = np.random.default_rng(1)
 truth = rng.choice(3, size=2000, p=[0.6, 0.25, 0.15])
-reports = [int(md.Sampler(mechanism).sample([answer], rng=rng)[0]) for answer in truth]
+reports = md.Sampler(mechanism).sample(truth, rng=rng).to_numpy().ravel()
 counts = np.bincount(reports, minlength=3)
-areas = md.geo.Partition.of_labels(domain.labels)
+areas = md.geo.read_areas("classes", domain)
 estimate = md.surveys.estimate_shares([mechanism], [counts], areas)
 for k, label in enumerate(domain.labels):
     low, share, high = (100 * float(estimate[name][k]) for name in ("low", "share", "high"))
