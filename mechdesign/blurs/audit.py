@@ -163,7 +163,7 @@ def audit_blur(
         nats=witness.nats, confidence=CONFIDENCE, witness=witness, mean_error=mean, averaged=count,
         averaged_error=error, disc=float(disc), share=share, disc_shift=step, laplace_nats=epsilon * within,
         laplace_share=float(radius_cdf(disc, epsilon)) if mean else 1.0,
-        optimum_nats=OPTIMUM / 2 * epsilon * within, is_coupled=drawn.is_repeatable,
+        optimum_nats=OPTIMUM / 2 * epsilon * within, is_coupled=drawn.is_repeatable or drawn.is_fixed,
         displacements=drawn.steps, reports=drawn.reports[:, :2],
     )  # fmt: skip
 

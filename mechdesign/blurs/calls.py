@@ -24,7 +24,6 @@ from mechdesign.errors import InputError
 Call: TypeAlias = Callable[[Points, Indices], Floats]
 SEEDS = 1 << 32  # NumPy's older generators take no larger ones
 _AXES = 6_378_137.0, 6.69437999014e-3  # WGS 84: semi-major axis in m, and the square of the eccentricity
-_NONE = (np.nan, np.nan, np.nan)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +51,12 @@ class Command(FrozenRecord):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", tuple(self.words))
+        if not self.words:
+            raise InputError("must name a program", field="command", value="")
 
     def __call__(self, positions: Points, seeds: Indices) -> Floats:
-        names = ("latitude", "longitude", "seed")
-        asked = ((float(x), float(y), int(seed)) for (x, y), seed in zip(positions, seeds, strict=True))
-        lines = "".join(json.dumps(dict(zip(names, each, strict=True))) + "\n" for each in asked)
+        asked = zip(positions.tolist(), seeds.tolist(), strict=True)
+        lines = "".join(json.dumps({"latitude": x, "longitude": y, "seed": seed}) + "\n" for (x, y), seed in asked)
         try:
             # The user names the program, as in a shell.
             ended = subprocess.run(  # noqa: S603
@@ -69,7 +69,7 @@ class Command(FrozenRecord):
             message = f"must print one line for each of {len(positions)} positions, and end with code 0"
             value = f"{len(answers)} lines, code {ended.returncode} {ended.stderr.strip()[-200:]}".strip()
             raise InputError(message, field="command", value=value)
-        return np.array([_answer(line) for line in answers])
+        return np.array([_report(line, "command") for line in answers])
 
 
 def call_of(blur: Callable[..., Any] | Command) -> Call:
@@ -112,24 +112,20 @@ def _global_generators() -> Iterator[None]:
         np.random.set_state(numpys)  # noqa: NPY002
 
 
-def _answer(line: str) -> tuple[float, float, float]:
-    try:
-        answer = json.loads(line)
-        given = answer and (answer["latitude"], answer["longitude"], answer.get("accuracy"))
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InputError("is not a report in JSON", field="command", value=line[:80]) from error
-    return _report(given, "command")
-
-
 def _report(given: Any, field: str) -> tuple[float, float, float]:
-    if given is None:
-        return _NONE
+    """The report of a function, or of the line of a command."""
+    message = "must return latitude and longitude, with an accuracy in m or without, or None"
     try:
-        latitude, longitude = float(given[0]), float(given[1])
-        accuracy = float(given[2]) if len(given) > 2 and given[2] is not None else np.nan
-    except (TypeError, ValueError, IndexError) as error:
-        message = "must return latitude and longitude, with an accuracy in m or without, or None"
-        raise InputError(message, field=field, value=repr(given)[:80]) from error
+        if field == "command":
+            message = "is not a report in JSON"
+            answer = json.loads(given)
+            given = answer and (answer["latitude"], answer["longitude"], answer.get("accuracy"))
+        if given is None:
+            return np.nan, np.nan, np.nan
+        latitude, longitude, accuracy = (*map(float, given[:2]), *(x for x in given[2:3] if x is not None), np.nan)[:3]
+        accuracy = float(accuracy)
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError) as error:
+        raise InputError(message, field=field, value=str(given)[:80]) from error
     if not (abs(latitude) <= 90 and abs(longitude) <= 540):
         raise InputError("returned a report outside the Earth", field=field, value=given)
     return latitude, longitude, accuracy

@@ -6,7 +6,7 @@ import importlib.util
 import math
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -76,7 +76,7 @@ class BlurOptions:
             at=_place(words),
             within=numbers.get("within", 200.0),
             disc=_one(radii) if radii else DISC,
-            rng=_seed(words),
+            rng=_parse(words, "seed", whole_number) or 0,
         )
         if inputs.people is not None:
             from mechdesign.blurs.people import blur_disc_shares
@@ -98,12 +98,20 @@ class BlurOptions:
     def _blur(self) -> Any:
         from mechdesign.blurs.calls import Command
 
-        return Command(words=shlex.split(self.command)) if self.command else load_function(self.function or "")
+        if self.command is None:
+            return load_function(self.function or "")
+        try:
+            return Command(words=shlex.split(self.command))
+        except ValueError as error:
+            raise InputError(f"cannot be split into words: {error}", field="command", value=self.command) from error
 
 
 def load_function(words: str) -> Any:
     """The function of MODULE:NAME, beside the working folder or installed, or of FILE.py:NAME; loaded anew."""
     place, _, name = words.rpartition(":")
+    remedy = "write --function MODULE:NAME or FILE.py:NAME"
+    if not (place and name):
+        raise InputError("must name a module and a function", field="function", value=words, remedy=remedy)
     try:
         if place.endswith(".py"):
             spec = importlib.util.spec_from_file_location(Path(place).stem, place)
@@ -115,33 +123,30 @@ def load_function(words: str) -> Any:
         # A fresh module: a generator that it seeds is new in each.
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return getattr(module, name)
+        function = getattr(module, name)
     except (ImportError, AttributeError, OSError, ValueError) as error:
-        remedy = "write --function MODULE:NAME or FILE.py:NAME"
         raise InputError(f"cannot be loaded: {error}", field="function", value=words, remedy=remedy) from error
+    if not callable(function):
+        raise InputError("is not a function", field="function", value=words)
+    return function
 
 
 def _place(words: Mapping[str, str]) -> tuple[float, float]:
     """The latitude and longitude of --at; both of the default place, or its longitude, where they are not given."""
     from mechdesign.blurs.audit import PLACE
 
-    if "at" not in words:
-        return PLACE
-    try:
-        numbers = number_list(words["at"])
-        latitude, longitude = (*numbers, PLACE[1])[:2]
-    except ValueError as error:
-        raise InputError(str(error), field="at", value=words["at"], remedy="write --at 41.9,12.5") from error
+    numbers = _parse(words, "at", number_list, "write --at 41.9,12.5") or [*PLACE]
     if len(numbers) > 2:
         raise InputError("must be one latitude and one longitude", field="at", value=words["at"])
-    return latitude, longitude
+    return numbers[0], numbers[1] if len(numbers) > 1 else PLACE[1]
 
 
-def _seed(words: Mapping[str, str]) -> int:
+def _parse(words: Mapping[str, str], name: str, parse: Callable[[str], Any], remedy: str | None = None) -> Any:
+    """The value of a parameter; None if it is not given."""
     try:
-        return whole_number(words.get("seed", "0"))
+        return parse(words[name]) if name in words else None
     except ValueError as error:
-        raise InputError(str(error), field="seed", value=words["seed"]) from error
+        raise InputError(str(error), field=name, value=words[name], remedy=remedy) from error
 
 
 def _one(radii: Sequence[float]) -> float:

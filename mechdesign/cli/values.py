@@ -37,9 +37,10 @@ def positive_number(word: str, name: str) -> float:
     from mechdesign.base.validation import check_positive
 
     try:
-        return check_positive(real_number(word), name)
+        number = real_number(word)
     except ValueError as error:
         raise InputError(str(error), field=name, value=word) from error
+    return check_positive(number, name)
 
 
 def parse_place(first: str | None, rest: list[str]) -> list[float] | None:

@@ -126,6 +126,11 @@ def test_audit_command_draws_a_picture(run, tmp_path):
     [
         (["--function", "nothing:f"], "function"),
         (["--function", f"{CARELESS}:nothing"], "function"),
+        (["--function", f"{CARELESS}:DEGREE"], "function"),
+        (["--function", "math"], "function"),
+        (["--command", "'"], "command"),
+        (["--command", ""], "command"),
+        (["--function", f"{CARELESS}:circle", "--within", "-5"], "within"),
         (["--command", "no-such-program-here"], "command"),
         (["--function", f"{CARELESS}:circle", "--command", "node x"], "command"),
         (["--function", f"{CARELESS}:circle", "--factor", "1"], "factor"),
