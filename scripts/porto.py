@@ -2,10 +2,10 @@
 
 python scripts/porto.py [-o porto] [--mechanism porto.nc] [--bits 24]
 
-Every step prints its figures, or is skipped with the name of a program that is not installed: node, tsc and esbuild, on
-PATH or in ./node_modules/.bin, and Chromium with the Python package playwright. Pictures of the page and of the client,
-390 and 1280 pixels wide, stay in the folder. The design takes half a minute on an idle machine. `--mechanism` takes one
-that was saved. Times in Node are of CPU, those of Chromium elapsed.
+Every step prints its figures, or is skipped with the name of a program that is not installed. It looks for node, tsc
+and esbuild on PATH and in ./node_modules/.bin, and for Chromium with the Python package playwright. Pictures of the
+page and of the client, 390 and 1280 pixels wide, stay in the folder. The design takes half a minute on an idle
+machine. `--mechanism` takes one that was saved. Times in Node are of CPU, those of Chromium elapsed.
 """
 
 import argparse
