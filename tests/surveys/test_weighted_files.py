@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from fixtures.forged_files import rewritten
+from fixtures.pages import page_of
 from test_area_layers import survey
 
 import mechdesign as md
@@ -15,7 +16,6 @@ from mechdesign.errors import InputError, VerificationError
 from mechdesign.mechanism.storage import load_sealed
 from mechdesign.surveys.weighted_dataset import check_weighted
 from mechdesign.surveys.weighted_schema import WEIGHTED
-from mechdesign.web.page import page_text
 
 AREAS = md.geo.Partition(names=("low", "high"), label=np.array([0, 0, 1]))
 
@@ -85,12 +85,12 @@ def test_a_changed_statement_is_refused(collection, change) -> None:
     with pytest.raises((VerificationError, InputError)):
         check_weighted(forged, [mechanism])
     with pytest.raises(VerificationError):
-        page_text(forged, mechanisms=[mechanism])
+        page_of(forged, mechanisms=[mechanism])
 
 
 def test_the_page_has_the_figures_of_every_domain(collection) -> None:
     mechanism, shares = collection
-    text = page_text(shares, mechanisms=[mechanism])
+    text = page_of(shares, mechanisms=[mechanism])
     assert "<script" not in text
     table = re.search(r'<table id="bars">.*?</table>', text, re.S)[0]
     rows = re.findall(r'<th scope="row">(.*?)</th>', table)
