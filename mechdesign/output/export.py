@@ -20,6 +20,7 @@ from mechdesign.output.latex import write_latex
 from mechdesign.output.packaged import package_file
 from mechdesign.output.proof_file import write_proof
 from mechdesign.output.table_formats import Content, plane_of, write_beside, write_csv, write_json, write_parquet
+from mechdesign.problem.losses import TableLoss
 from mechdesign.solvers.result import Progress
 from mechdesign.verification.verify import require_certified, trees_prove_bound
 from mechdesign.verification.verify_table import LOSSES
@@ -191,7 +192,8 @@ def _trees_prove(stored: MechanismFile, figures: Mapping[str, float]) -> bool:
     """True if verify_table.py proves the lower bound of a table from its trees and coordinates."""
     if "objective" in figures or "lower_bound" not in figures or stored.is_factored or stored.positions is not None:
         return False
-    if stored.mechanism.attrs["loss"] not in LOSSES or stored.report_unit != stored.domain.unit:
+    is_table = stored.mechanism.attrs["loss"] == TableLoss.name
+    if not is_table and (stored.mechanism.attrs["loss"] not in LOSSES or stored.report_unit != stored.domain.unit):
         return False
     cost = stored.mechanism["prior"].values[:, None] * loss_matrix(stored.mechanism)
     return trees_prove_bound(stored.mechanism, stored.edges, cost)

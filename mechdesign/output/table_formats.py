@@ -117,12 +117,16 @@ class Content:
 
     @property
     def bound(self) -> dict[str, list[Any]]:
-        """Prior and multipliers as exact hexadecimal floats, and the steps of the tree of each report in a string."""
+        """Prior, multipliers and a table of losses as exact hexadecimal floats, and the steps of trees as text."""
         if not self.with_bound:
             return {}
         mechanism = self.stored.mechanism
         vectors = {name: [x.hex() for x in mechanism[name].values.tolist()] for name in ("prior", "dual")}
-        return {**vectors, "tree": [" ".join(map(str, row)) for row in mechanism["tree"].values.tolist()]}
+        bound = {**vectors, "tree": [" ".join(map(str, row)) for row in mechanism["tree"].values.tolist()]}
+        if "loss_table" in mechanism:
+            # A string for each report, as trees are.
+            bound["losses"] = [" ".join(x.hex() for x in own) for own in mechanism["loss_table"].values.T.tolist()]
+        return bound
 
     @property
     def comments(self) -> dict[str, Any]:

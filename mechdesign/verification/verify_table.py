@@ -965,38 +965,52 @@ def program_of(table: TableFile) -> Program:
     """The program that the bound is of, from prior, loss and coordinates."""
     header = table.header
     prior, dual = (_doubles(header[name]) for name in ("prior", "dual"))
-    if {len(prior), len(dual)} != {len(table.rows)} or header["loss"] not in LOSSES or "report_unit" in header:
-        raise BadInput("a lower bound needs a prior and a multiplier for each secret, and a loss of coordinates")
+    if {len(prior), len(dual)} != {len(table.rows)}:
+        raise BadInput("a lower bound needs a prior and a multiplier for each secret")
     if min(prior) < 0 or abs(float(sum(prior)) - 1) > PRIOR_SLACK:
         raise BadInput("the prior has negative entries, or does not sum to 1")
     if any(total != ROW_SUM for total in table.sums) or header["claim"]["positions"] is not None:
         raise BadInput("a lower bound needs rows that sum to 2^62, and no claim about positions")
     # Denominators of doubles are powers of 2, so the largest one is a common one.
-    fine = max(number.as_integer_ratio()[1] for number in chain(*table.points, *table.reports))
     coarse = max(share.denominator for share in prior)
-    secrets, reports = (
-        [[int(Fraction(number) * fine) for number in point] for point in points]
-        for points in (table.points, table.reports)
-    )
+    losses, bits_of_losses = _listed_losses(table) if "losses" in header else _coordinate_losses(table)
     weights = [int(share * coarse) for share in prior]
-    loss, bits_of_loss = LOSSES[header["loss"]]
-    exact = [
-        [
-            weight * loss(sum((a - b) ** 2 for a, b in zip(p, q, strict=True)))
-            for weight, p in zip(weights, secrets, strict=True)
-        ]
-        for q in reports
-    ]
+    exact = [list(map(mul, weights, own)) for own in losses]
     # In units in which the largest cost has 100 bits: those of `exact` may have thousands.
     shift = COST_BITS - max(map(max, exact)).bit_length()
-    bits = bits_of_loss(fine.bit_length() - 1) + coarse.bit_length() - 1 + shift
+    bits = bits_of_losses + coarse.bit_length() - 1 + shift
     costs = [[times_power(cost, shift) for cost in row] for row in exact]
     return Program(costs, [times_power(x.numerator, bits - x.denominator.bit_length() + 1) for x in dual], bits)
 
 
+def _coordinate_losses(table: TableFile) -> tuple[Integers, int]:
+    """Losses (m, n) in units of 2^-bits, and these bits, from coordinates."""
+    if table.header["loss"] not in LOSSES or "report_unit" in table.header:
+        raise BadInput("a lower bound needs a loss of coordinates, or a table of losses")
+    fine = max(number.as_integer_ratio()[1] for number in chain(*table.points, *table.reports))
+    secrets, reports = (
+        [[int(Fraction(number) * fine) for number in point] for point in points]
+        for points in (table.points, table.reports)
+    )
+    loss, bits_of_loss = LOSSES[table.header["loss"]]
+    losses = [[loss(sum((a - b) ** 2 for a, b in zip(p, q, strict=True))) for p in secrets] for q in reports]
+    return losses, bits_of_loss(fine.bit_length() - 1)
+
+
+def _listed_losses(table: TableFile) -> tuple[Integers, int]:
+    """The same from the table of losses of the file."""
+    losses = [_doubles(own.split(" ")) for own in table.header["losses"]]
+    if len(losses) != len(table.rows[0]) or {len(own) for own in losses} != {len(table.rows)}:
+        raise BadInput("each report needs a loss for each secret")
+    if min(map(min, losses)) < 0:
+        raise BadInput("losses are not negative")
+    fine = max(loss.denominator for loss in chain(*losses))
+    return [[int(loss * fine) for loss in own] for own in losses], fine.bit_length() - 1
+
+
 def _doubles(listed: list[str]) -> list[Fraction]:
     if any(digits != float.fromhex(digits).hex() for digits in listed):
-        raise BadInput("priors and multipliers must be exact floats in hex")
+        raise BadInput("priors, multipliers and losses must be exact floats in hex")
     return [Fraction(float.fromhex(digits)) for digits in listed]
 
 
@@ -1116,7 +1130,7 @@ def _summary(table: TableFile) -> list[str]:
         say("warning:  the longest edge protects nothing: no two probabilities of a table differ by so much")
     figures = proved_figures(table)
     more = "; the number of people at each place" if claim.get("caps") else ""
-    more += "" if figures is None else "; the prior"
+    more += "" if figures is None else "; the prior and the losses" if "losses" in table.header else "; the prior"
     say(f"trusted:  coordinates and their unit; lengths and pairs that the claim does not determine{more}")
     faults = faults_of(table, figures)
     if faults:

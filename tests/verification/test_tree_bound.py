@@ -189,6 +189,11 @@ def test_stand_alone_script_refuses_what_trees_do_not_prove(tmp_path: Path) -> N
     weaker = verify_table.proved_figures(flat)
     assert weaker is not None
     assert weaker.bound < header["lower_bound"]
+    rows = [" ".join("0x1.0000000000000p+0" for _ in table.points)] * len(table.points)
+    for row, reason in {"-0x1.0p+0": "exact floats", "-0x1.0000000000000p+0": "negative", "": "loss for each"}.items():
+        listed = [row + rows[0].removeprefix("0x1.0000000000000p+0"), *rows[1:]] if row else rows[1:]
+        with pytest.raises(verify_table.BadInput, match=reason):
+            verify_table.proved_figures(table._replace(header=header | {"losses": listed}))
     doubled = table._replace(header=header | {"prior": [(2 * float.fromhex(x)).hex() for x in header["prior"]]})
     with pytest.raises(verify_table.BadInput, match="sum to 1"):
         verify_table.proved_figures(doubled)
@@ -205,6 +210,15 @@ def test_no_mutated_export_proves_more_than_the_truth(tmp_path: Path) -> None:
         figures = verify_table.proved_figures(table._replace(header=header))
         assert figures is not None
         assert figures.bound <= mechanism.attrs["expected_loss"]
+
+
+def test_listed_losses_are_those_of_the_table(tmp_path: Path) -> None:
+    mechanism = solve(load_problem("income", cells=12))
+    for suffix in ("json", "csv"):
+        figures = verify_table.proved_figures(verify_table.read(md.export(mechanism, tmp_path / f"table.{suffix}")))
+        assert figures is not None
+        assert figures.loss == pytest.approx(mechanism.attrs["expected_loss"], rel=REORDERED)
+        assert figures.bound >= mechanism.attrs["lower_bound"] * (1 - REORDERED)
 
 
 @pytest.mark.study
