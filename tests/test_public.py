@@ -17,6 +17,7 @@ from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.base import registry
+from mechdesign.base.display import FOR_FILES
 from mechdesign.errors import InputError
 
 ROOMS = [
@@ -47,6 +48,7 @@ NAMES = [
     "utility.bayes_remap",
     "audit",
 ]
+MOST_WITHOUT_EXAMPLE = 142  # public methods; lower it when one gets an example
 WIDEST = 100  # columns of a line of a repr
 SHOWN = {
     "problem": lambda: md.load_problem("philadelphia"),
@@ -207,3 +209,29 @@ def test_tab_completion_shows_the_listed_names():
     for name in (None, *(name for name in ROOMS if name in md.__all__)):
         part = md if name is None else getattr(md, name)
         assert {one for one in dir(part) if not one.startswith("_")} == set(part.__all__), name
+    shown = set(dir(md.load_problem("line").domain))
+    assert {"grid", "classes", "points", "size", "labels"} <= shown
+    assert shown & FOR_FILES == set()
+
+
+def methods_without_example():
+    """The public methods, by name, whose help has no example. An override without a docstring has that of its base."""
+    lacking = []
+    for name, value in public().items():
+        if not inspect.isclass(value) or issubclass(value, Exception):
+            continue
+        for key, member in vars(value).items():
+            method = member.__func__ if isinstance(member, (classmethod, staticmethod)) else member
+            if key.startswith("_") or key in FOR_FILES or not inspect.isfunction(method):
+                continue
+            if ">>>" not in (inspect.getdoc(getattr(value, key)) or ""):
+                lacking.append(f"{name}.{key}")
+    return lacking
+
+
+def test_no_further_method_lacks_an_example():
+    """A ceiling that only falls. Methods of these classes, which most users call, all have one."""
+    lacking = methods_without_example()
+    assert len(lacking) <= MOST_WITHOUT_EXAMPLE, lacking
+    documented = ("md.Sampler.sample", "md.Sampler.report", "md.Domain.grid", "md.Domain.classes", "md.Domain.nodes")
+    assert set(documented) & set(lacking) == set()

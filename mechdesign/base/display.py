@@ -13,6 +13,25 @@ _WIDTH = 96  # columns of a line
 _LINES = 4  # below the name of the class
 
 
+# Methods that files and checks call: tab completion leaves them out.
+FOR_FILES = frozenset(
+    [
+        "repr_fields",
+        "describe",
+        "describe_json",
+        "from_description",
+        "fingerprint",
+        "check",
+        "described",
+        "uses_stored_edges",
+        "require_alike",
+        "require_distances",
+        "require_cover",
+        "storable_parameters",
+    ]
+)
+
+
 class ReprMixin:
     """Shows a dataclass by its `repr_fields`: as text, and as a small table on pages."""
 
@@ -21,6 +40,9 @@ class ReprMixin:
         # Otherwise `dataclass` would write its own `__repr__` into each subclass.
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = ReprMixin.__repr__  # type: ignore[method-assign]
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in FOR_FILES]
 
     def repr_fields(self) -> Mapping[str, object]:
         """The values to show by name: the fields that are not at their defaults."""

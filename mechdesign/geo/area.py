@@ -75,7 +75,13 @@ class Area(FrozenRecord):
     @classmethod
     @validate_call
     def box(cls, west: float, south: float, east: float, north: float) -> Area:
-        """The area between two longitudes and two latitudes in degrees; west > east crosses the antimeridian."""
+        """The area between two longitudes and two latitudes in degrees; west > east crosses the antimeridian.
+
+        Examples
+        --------
+        >>> md.geo.Area.box(12.4, 41.8, 12.6, 42.0).contains(12.5, 41.9).tolist()
+        True
+        """
         ring = np.array([[west, south], [east, south], [east, north], [west, north], [west, south]], float)
         if not (np.isfinite(ring).all() and south < north and west != east and (east - west) % 360 < 180):
             raise InputError(
@@ -87,7 +93,13 @@ class Area(FrozenRecord):
         return area_of([[ring]])
 
     def contains(self, longitude: Vector, latitude: Vector, *, border: bool = True) -> Mask:
-        """True where positions (n,) in degrees lie in the area, or if `border` on its border."""
+        """True where positions (n,) in degrees lie in the area, or if `border` on its border.
+
+        Examples
+        --------
+        >>> md.geo.Area.box(12.4, 41.8, 12.6, 42.0).contains([12.5, 13.0], [41.9, 41.9]).tolist()
+        [True, False]
+        """
         shapely = import_optional("shapely", "geo")
         # The turn of a longitude that is nearest to the area: 181 and -179 degrees are one meridian.
         nearest = self.middle + wrap_degrees(np.asarray(longitude, float) - self.middle)
@@ -121,6 +133,11 @@ class Area(FrozenRecord):
         """The masked grid of square cells of side `cell`, in `unit`, with centres in the area and not in `forbidden`.
 
         Its plane is by default about the middle of the area. `on_note` takes a sentence if `forbidden` removes no cell.
+
+        Examples
+        --------
+        >>> md.geo.Area.box(12.4, 41.8, 12.42, 41.82).grid(cell=500.0).unit
+        'm'
         """
         about = plane or self.plane(unit)
         check_positive(cell, "cell")

@@ -93,7 +93,13 @@ class Partition(FrozenRecord):
 
     @classmethod
     def of_labels(cls, labels: ArrayLike, *, names: Mapping[int, str] | None = None) -> Partition:
-        """The partition by integer labels (n,); names by label, by default the labels."""
+        """The partition by integer labels (n,); names by label, by default the labels.
+
+        Examples
+        --------
+        >>> md.geo.Partition.of_labels([0, 0, 1]).label.tolist()
+        [0, 0, 1]
+        """
         values, label = np.unique(np.asarray(labels, np.int64), return_inverse=True)
         known = names or {}
         return cls(names=tuple(known.get(value, str(value)) for value in values.tolist()), label=label)

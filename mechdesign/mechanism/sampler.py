@@ -87,6 +87,12 @@ class Sampler(FrozenRecord):
         With a claim between positions every report draws a row by the spline; otherwise a position stands for its cell.
         `accuracy` is the radius about a report that holds the true position with 95 % under the prior. Time and
         addresses depend on secrets and reports; `report` guards them.
+
+        Examples
+        --------
+        >>> sampler = md.Sampler(md.baselines.constant(md.load_problem("line", cells=3)))
+        >>> sampler.sample([0, 2], 4, rng=1).shape
+        (2, 4)
         """
         return self.sample_arrays(secrets, size, at=at, rng=rng).data_array()
 
@@ -126,6 +132,12 @@ class Sampler(FrozenRecord):
 
         scan "table" reads the whole table, "row" only the row of the secret, whose address depends on the secret, as do
         the addresses of a factored mechanism. The attribute `addresses` names the way.
+
+        Examples
+        --------
+        >>> sampler = md.Sampler(md.solve(md.load_problem("line", cells=3)))
+        >>> 0 <= int(sampler.report(0)) < 3
+        True
         """
         return self.report_arrays(secret, at=at, scan=scan).data_array()
 

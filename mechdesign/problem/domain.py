@@ -177,7 +177,13 @@ class Domain(FrozenRecord):
     @classmethod
     @validate_call
     def nodes(cls, nodes: int | ArrayLike, *, unit: str = "1") -> Domain:
-        """The nodes of a graph: their number (coordinates are then 0..n-1), or their coordinates (n, k) in `unit`."""
+        """The nodes of a graph: their number (coordinates are then 0..n-1), or their coordinates (n, k) in `unit`.
+
+        Examples
+        --------
+        >>> md.Domain.nodes(3, unit="km").points[:, 0].tolist()
+        [0.0, 1.0, 2.0]
+        """
         if isinstance(nodes, (int, np.integer)):
             require_places(int(nodes))
             nodes = np.arange(nodes)
@@ -283,7 +289,14 @@ class Domain(FrozenRecord):
         return table
 
     def euclidean_to(self, other: Domain) -> Matrix:
-        """Euclidean distances (n, m) in `unit` from the places of this domain to those of `other`."""
+        """Euclidean distances (n, m) in `unit` from the places of this domain to those of `other`.
+
+        Examples
+        --------
+        >>> line = md.Domain.grid(3, 2.0)
+        >>> line.euclidean_to(line)[0].tolist()
+        [0.0, 2.0, 4.0]
+        """
         self.require_alike(other)
         for domain in (self, other):
             domain.require_distances()
@@ -303,7 +316,12 @@ class Domain(FrozenRecord):
         )
 
     def require_distances(self) -> None:
-        """Refuse classes without an order."""
+        """Refuse classes without an order.
+
+        Examples
+        --------
+        >>> md.Domain.grid(3, 1.0).require_distances()
+        """
         if not self.has_distances:
             remedy = "use md.Discrete and md.losses.ZeroOne, md.Matrix, or Domain.classes(..., ordered=True)"
             raise UnsuitableError(
@@ -321,7 +339,13 @@ class Domain(FrozenRecord):
             )
 
     def describe(self) -> dict[str, Any]:
-        """The JSON form without coordinates; `from_description` reads it."""
+        """The JSON form without coordinates; `from_description` reads it.
+
+        Examples
+        --------
+        >>> md.Domain.nodes(3).describe()["kind"]
+        'nodes'
+        """
         description: dict[str, Any] = {"kind": self.kind, "unit": self.unit}
         if self.kind == "grid":
             description |= {"shape": self.shape, "cell": self.cell, "origin": self.origin}
@@ -334,7 +358,14 @@ class Domain(FrozenRecord):
 
     @classmethod
     def from_description(cls, description: dict[str, Any], coordinates: Points) -> Domain:
-        """The domain of `describe` at `coordinates` (n, k), from untrusted data."""
+        """The domain of `describe` at `coordinates` (n, k), from untrusted data.
+
+        Examples
+        --------
+        >>> line = md.Domain.nodes(3)
+        >>> md.Domain.from_description(line.describe(), line.points).size
+        3
+        """
         if coordinates.dtype != np.float64 or coordinates.ndim != 2:
             raise _inconsistent(f"must be 64-bit floating-point numbers (n, k), not {coordinates.dtype}")
         grid = isinstance(description, dict) and description.get("kind") == "grid"

@@ -48,7 +48,14 @@ class Loss(FrozenRecord, ABC):
 
     @abstractmethod
     def matrix(self, secrets: Domain, reports: Domain) -> Matrix:
-        """l(u, y) of shape (n, m)."""
+        """l(u, y) of shape (n, m).
+
+        Examples
+        --------
+        >>> line = md.Domain.grid(3, 2.0)
+        >>> md.losses.Distance().matrix(line, line)[0].tolist()
+        [0.0, 2.0, 4.0]
+        """
 
     def unit(self, length: str) -> str:
         return "1"
@@ -57,7 +64,13 @@ class Loss(FrozenRecord, ABC):
         return "loss"
 
     def within_cell(self, domain: Domain) -> float | None:
-        """Mean loss of snapping a uniform position in a cell to the cell's centre; None where it has no meaning."""
+        """Mean loss of snapping a uniform position in a cell to the cell's centre; None where it has no meaning.
+
+        Examples
+        --------
+        >>> md.losses.Distance().within_cell(md.Domain.grid(3, 2.0))
+        0.5
+        """
         return None
 
 
@@ -84,7 +97,13 @@ class SquaredDistance(Loss):
         return "squared distance"
 
     def within_cell(self, domain: Domain) -> float | None:
-        """Sum of h^2 / 12 over the axes: h^2 / 6 for a square cell."""
+        """Sum of h^2 / 12 over the axes: h^2 / 6 for a square cell.
+
+        Examples
+        --------
+        >>> round(md.losses.SquaredDistance().within_cell(md.Domain.grid((2, 2), 3.0)), 6)
+        1.5
+        """
         return None if domain.cell is None else math.fsum(h * h / 12 for h in domain.cell)
 
 
@@ -111,7 +130,13 @@ class Distance(Loss):
         return "distance"
 
     def within_cell(self, domain: Domain) -> float | None:
-        """On a line h / 4; h (sqrt 2 + ln(1 + sqrt 2)) / 6 in a square cell; None for other cells."""
+        """On a line h / 4; h (sqrt 2 + ln(1 + sqrt 2)) / 6 in a square cell; None for other cells.
+
+        Examples
+        --------
+        >>> md.losses.Distance().within_cell(md.Domain.grid(3, 2.0))
+        0.5
+        """
         if domain.cell is None or len(set(domain.cell)) > 1 or len(domain.cell) > 2:
             return None
         h = domain.cell[0]

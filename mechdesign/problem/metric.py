@@ -75,11 +75,24 @@ class Metric(FrozenRecord, ABC):
         return replace(self, scale=self.scale * float(factor))
 
     def in_unit_of(self, domain: Domain) -> Self:
-        """The metric over `domain`, levels converted to its unit and rounded down."""
+        """The metric over `domain`, levels converted to its unit and rounded down.
+
+        Examples
+        --------
+        >>> metric = md.Euclidean(2.0, unit="km").in_unit_of(md.Domain.grid(3, 1.0, unit="m"))
+        >>> round(metric.epsilon, 6)
+        0.002
+        """
         return self
 
     def edges(self, domain: Domain) -> Edges:
-        """Edges (one of each opposite pair) whose constraints, both ways, imply those of all pairs."""
+        """Edges (one of each opposite pair) whose constraints, both ways, imply those of all pairs.
+
+        Examples
+        --------
+        >>> md.Euclidean(0.5).edges(md.Domain.grid(3, 1.0)).length.round(9).tolist()
+        [0.5, 0.5]
+        """
         with np.errstate(over="ignore"):
             # At scale 1 a length of 0 is an error; a scale may be 0, which claims a constant mechanism.
             plain = self.unscaled_edges(domain)
@@ -91,24 +104,54 @@ class Metric(FrozenRecord, ABC):
         return edges
 
     def distances(self, domain: Domain) -> Matrix:
-        """All distances d (n, n) in nats: shortest paths over `edges`. Cost: O(n (e + n log n))."""
+        """All distances d (n, n) in nats: shortest paths over `edges`. Cost: O(n (e + n log n)).
+
+        Examples
+        --------
+        >>> md.Euclidean(0.5).distances(md.Domain.grid(3, 1.0))[0].round(9).tolist()
+        [0.0, 0.5, 1.0]
+        """
         return shortest_paths(self.edges(domain), domain.size)
 
     def direct_distances(self, domain: Domain) -> Matrix | None:
-        """All distances (n, n) in nats where they need no search, right to 1e-12; None elsewhere."""
+        """All distances (n, n) in nats where they need no search, right to 1e-12; None elsewhere.
+
+        Examples
+        --------
+        >>> md.Euclidean(0.5).direct_distances(md.Domain.grid(3, 1.0))[0].tolist()
+        [0.0, 0.5, 1.0]
+        """
         return None
 
     @abstractmethod
     def unscaled_edges(self, domain: Domain) -> Edges:
-        """The edges at scale 1."""
+        """The edges at scale 1.
+
+        Examples
+        --------
+        >>> (2 * md.Euclidean(0.5)).unscaled_edges(md.Domain.grid(2, 1.0)).length.round(9).tolist()
+        [0.5]
+        """
 
     @abstractmethod
     def claim(self, domain: Domain) -> str:
-        """The name of d in words: which edges, how long, in which unit."""
+        """The name of d in words: which edges, how long, in which unit.
+
+        Examples
+        --------
+        >>> "0.5" in md.Euclidean(0.5).claim(md.Domain.grid(3, 1.0))
+        True
+        """
 
     @abstractmethod
     def words(self, unit: str, axes: int) -> str:
-        """The metric in a few words for a caption; axes: of its grid, 0 off grids."""
+        """The metric in a few words for a caption; axes: of its grid, 0 off grids.
+
+        Examples
+        --------
+        >>> md.Discrete(1.1).words("1", 0)
+        'discrete metric, eps = 1.1 nats'
+        """
 
     @classmethod
     def from_description(cls, description: Mapping[str, Any], *, scale: float, stored_edges: Edges | None) -> Self:
@@ -135,7 +178,13 @@ class Metric(FrozenRecord, ABC):
         return None
 
     def stated_level(self, unit: str) -> tuple[float, str] | None:
-        """The single level times the scale, and its unit in words for lengths in `unit`; None without one."""
+        """The single level times the scale, and its unit in words for lengths in `unit`; None without one.
+
+        Examples
+        --------
+        >>> md.Euclidean(0.5, unit="km").stated_level("km")
+        (0.5, 'nats per km')
+        """
         return None
 
 

@@ -61,7 +61,13 @@ class PrivacyLevel(FrozenRecord):
     @classmethod
     @validate_call
     def constant(cls, epsilon: float, unit: str = "1") -> PrivacyLevel:
-        """The level eps(u) = epsilon everywhere, in nats per `unit`."""
+        """The level eps(u) = epsilon everywhere, in nats per `unit`.
+
+        Examples
+        --------
+        >>> md.PrivacyLevel.constant(0.5, "km").largest
+        0.5
+        """
         value = check_epsilon(epsilon)
         return cls(raster=level_raster([np.zeros(1)] * 3, np.full((1, 1), value), unit))
 
@@ -122,7 +128,13 @@ class PrivacyLevel(FrozenRecord):
         return cls(raster=Raster(x=x, y=y, z=z, values=values, unit=unit, name="level"), extend=True)
 
     def in_unit(self, unit: str) -> PrivacyLevel:
-        """The level on nodes in another unit, in nats per that unit: nowhere above this one."""
+        """The level on nodes in another unit, in nats per that unit: nowhere above this one.
+
+        Examples
+        --------
+        >>> round(md.PrivacyLevel.constant(2.0, "km").in_unit("m").largest, 6)
+        0.002
+        """
         converted = self.raster.in_unit(unit)
         if converted is self.raster:
             return self

@@ -92,7 +92,14 @@ class Raster(FrozenRecord):
         return (self.x, self.y, self.z)[: self.values.ndim]
 
     def outside(self, points: Points) -> Mask:
-        """True where points (n, 1..3) lie beyond the outermost nodes by more than half the way to the next ones."""
+        """True where points (n, 1..3) lie beyond the outermost nodes by more than half the way to the next ones.
+
+        Examples
+        --------
+        >>> raster = md.Raster(x=np.arange(3.0), y=np.arange(2.0), values=np.ones((3, 2)))
+        >>> raster.outside(np.array([[1.0, 0.5], [9.0, 0.5]])).tolist()
+        [False, True]
+        """
         outside = np.zeros(len(points), bool)
         for nodes, position in zip(self.axes, coordinates(points), strict=False):
             if len(nodes) > 1:
@@ -122,17 +129,38 @@ class Raster(FrozenRecord):
         return replace(self, x=self.x * ratio, y=self.y * ratio, z=self.z * ratio, unit=canonical_unit(unit))
 
     def at(self, points: Points) -> Vector:
-        """Values at points (n, 1..3), 0 for a missing coordinate, by +, -, * and / alone: the bits repeat."""
+        """Values at points (n, 1..3), 0 for a missing coordinate, by +, -, * and / alone: the bits repeat.
+
+        Examples
+        --------
+        >>> raster = md.Raster(x=np.arange(3.0), y=np.arange(2.0), values=[[0, 0], [2, 2], [4, 4]])
+        >>> raster.at(np.array([[0.5, 0.0]])).tolist()
+        [1.0]
+        """
         places = [left_nodes(nodes, position) for nodes, position in zip(self.axes, coordinates(points), strict=False)]
         return blend(self.values, [(node, share, 0.0) for node, share in places], ())[0]
 
     def nearest(self, points: Points) -> Vector:
-        """Values (n,) at the nodes nearest to points (n, 1..3), the lower node half-way; a missing coordinate is 0."""
+        """Values (n,) at the nodes nearest to points (n, 1..3), the lower node half-way; a missing coordinate is 0.
+
+        Examples
+        --------
+        >>> raster = md.Raster(x=np.arange(3.0), y=np.arange(2.0), values=[[0, 0], [2, 2], [4, 4]])
+        >>> raster.nearest(np.array([[0.6, 0.0]])).tolist()
+        [2.0]
+        """
         places = [left_nodes(nodes, position) for nodes, position in zip(self.axes, coordinates(points), strict=False)]
         return self.values[tuple(node + (share > 0.5) for node, share in places)]
 
     def stretch(self, *sizes: float, unit: str = "1") -> Raster:
-        """The raster with cells that fill [0, width] x [0, height], as in Koufogiannis & Pappas 2016, section IV."""
+        """The raster with cells that fill [0, width] x [0, height], as in Koufogiannis & Pappas 2016, section IV.
+
+        Examples
+        --------
+        >>> raster = md.Raster(x=np.arange(2.0), y=np.arange(2.0), values=np.ones((2, 2)))
+        >>> raster.stretch(10.0, 10.0, unit="km").unit
+        'km'
+        """
         if len(sizes) != self.values.ndim:
             raise InputError("needs one size per axis", field=self.name, value=sizes)
         nodes = [(np.arange(k) + 0.5) * (size / k) for k, size in zip(self.values.shape, sizes, strict=True)]

@@ -61,7 +61,13 @@ class EikonalWeights(Program):
             raise InputError("must be graph or fast-marching", field="distances", value=self.distances)
 
     def kernel(self) -> Matrix:
-        """K (n, n), entries e^{-f_y(u)}, one column per report."""
+        """K (n, n), entries e^{-f_y(u)}, one column per report.
+
+        Examples
+        --------
+        >>> md.EikonalWeights(md.load_problem("line", cells=3)).kernel().shape
+        (3, 3)
+        """
         problem = self.problem
         if self.distances == "graph":
             return np.exp(-problem.distances)

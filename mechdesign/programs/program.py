@@ -40,8 +40,20 @@ class Program(FrozenRecord, ABC):
 
     @abstractmethod
     def statement(self) -> cp.Problem:
-        """The program in cvxpy (DCP), which tests solve on small cases."""
+        """The program in cvxpy (DCP), which tests solve on small cases.
+
+        Examples
+        --------
+        >>> md.Optimal(md.load_problem("line", cells=3)).statement().is_dcp()
+        True
+        """
 
     def parameters(self) -> dict[str, Any]:
-        """Parameters of the program for the file."""
+        """Parameters of the program for the file.
+
+        Examples
+        --------
+        >>> md.programs.Bounded(md.load_problem("line", cells=3), worst_loss=1.0).parameters()
+        {'worst_loss': 1.0}
+        """
         return {}
