@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import mechdesign
+from mechdesign.base.formatting import percent
 from mechdesign.cli.app import PANELS, command
 
 FOLDER = Path(__file__).parent / "reference"
@@ -127,7 +128,7 @@ def rules_page() -> str:
     for name, rule in mechdesign.blurs.RULES.items():
         found = mechdesign.blurs.audit_rule(name, latitude=45.0)
         level, noise = found["effective_epsilon"], found["laplace"]
-        shares = [f"{100 * share:.2g} %" for share in (found["share"], noise["share"])]
+        shares = [percent(share) for share in (found["share"], noise["share"])]
         nats = [f"{value:.3g}" for value in ((level or 0) * 1000, noise["nats_per_km"])]
         mean, stated = f"{found['mean_distance']:,.0f}", nats[0] if level else "no bound"
         text += _row((f"``{name}``", rule.words, mean, shares[0], stated, shares[1], nats[1], rule.source))

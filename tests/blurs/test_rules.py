@@ -242,3 +242,4 @@ def test_page_of_rules_has_every_row(monkeypatch):
     page = importlib.import_module("generated").rules_page()
     assert all(f"``{name}``" in page for name in RULES)
     assert page.count("* - ") == len(RULES) + 1
+    assert "e+" not in page
