@@ -84,7 +84,8 @@ class CellLaw:
     def share(self, disc: float) -> float:
         if self.deviation:
             return self._polar_integral(disc, power=1)
-        return self._over_directions(lambda border: min(border, disc) ** 2 / 2) / self.area
+        # The rule of integration may end above 1 by rounding.
+        return min(1.0, self._over_directions(lambda border: min(border, disc) ** 2 / 2) / self.area)
 
     def witness(self, distance: float) -> RuleWitness:
         if not self.deviation:
