@@ -232,7 +232,7 @@ def test_metrics_with_arrays_are_kept_bit_for_bit(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def typed():
+def typed_package():
     """The typed package, registered; its entries are taken out again."""
     tables = (METRICS, LOSSES, BASELINES, SOLVERS, FORMATS)
     before = [set(table) for table in tables]
@@ -243,15 +243,16 @@ def typed():
             del table[name]
 
 
-def test_typed_package_adds_one_of_each_kind(typed, tmp_path):
-    problem = typed.problem({"low": 0.25, "mid": 0.5, "high": 0.25})
+def test_typed_package_adds_one_of_each_kind(typed_package, tmp_path):
+    problem = typed_package.problem({"low": 0.25, "mid": 0.5, "high": 0.25})
     assert problem.prior.tolist() == [0.25, 0.5, 0.25]
-    for mechanism in (md.solve(problem), md.solve(typed.Truthful(problem)), typed.halves(problem)):
+    for mechanism in (md.solve(problem), md.solve(typed_package.Truthful(problem)), typed_package.halves(problem)):
         assert md.verify(md.save(mechanism, tmp_path / "one.nc", overwrite=True)).certified
         assert md.export(mechanism, tmp_path / "one.lines", overwrite=True).stat().st_size > 0
-    assert typed.shares(problem).sum() == pytest.approx(1)
-    own = md.programs.Constrained(problem, constraints=[typed.fair])
-    rows = md.compare(problem, mechanisms={"fair": own, "truth": typed.Truthful(problem)}).set_index("mechanism")
+    assert typed_package.shares(problem).sum() == pytest.approx(1)
+    own = md.programs.Constrained(problem, constraints=[typed_package.fair])
+    mine = {"fair": own, "truth": typed_package.Truthful(problem)}
+    rows = md.compare(problem, mechanisms=mine).set_index("mechanism")
     assert {"typed halves", "fair", "truth"} <= set(rows.index)
     assert rows.loc["fair", "lower_bound"] >= rows.loc["optimal", "lower_bound"]
 
