@@ -5,6 +5,8 @@ Your own grid, prior and loss
 A domain, a metric, a prior and a loss are a problem. `md.solve` returns a certified table with a bound.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/01_own_grid.png"
+
 import numpy as np
 
 import mechdesign as md

@@ -6,6 +6,8 @@ Audit a matrix of your own
 rows of an exponential kernel were divided by their sums.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/02_own_matrix.png"
+
 import numpy as np
 
 import mechdesign as md

@@ -5,6 +5,8 @@ Levels and a prior from your own raster
 Where many people live less noise is enough. A raster gives both the prior and the privacy level of every place.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/03_own_raster.png"
+
 import numpy as np
 
 import mechdesign as md

@@ -8,6 +8,8 @@ inequality is convex and not linear, as the entropy, tangents of it stand for it
 `verify` certifies the privacy of that mechanism and says that its bound was not checked.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/04_constraints.png"
+
 import cvxpy as cp
 
 import mechdesign as md

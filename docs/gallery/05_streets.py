@@ -5,6 +5,8 @@ Privacy along streets
 The distance may be that of a street network: two corners are hard to distinguish if the way between them is short.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/05_streets.png"
+
 import mechdesign as md
 
 problem = md.load_problem("streets", nodes=60)

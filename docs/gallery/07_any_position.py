@@ -6,6 +6,8 @@ People are not at cell centres. `Positions` designs for the true positions: a st
 probability as little as a step within a cell.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/07_any_position.png"
+
 import mechdesign as md
 
 problem = md.load_problem("flat", cells=6, epsilon=0.5)

@@ -5,6 +5,8 @@ Shares of areas from the reports of many
 Everybody reports once. A plan states the accuracy of shares beforehand; an estimate has intervals.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/09_survey.png"
+
 import numpy as np
 
 import mechdesign as md

@@ -8,6 +8,8 @@ people live, and a mechanism is *locally Lipschitz private* if ln P(y|u) changes
 distance.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/11_location_dependent_privacy.png"
+
 # %%
 # The problem
 # -----------

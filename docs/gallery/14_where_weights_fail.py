@@ -7,6 +7,8 @@ practice, Algorithm 3 fails when the privacy level map is not smooth enough alth
 conditions."
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/14_where_weights_fail.png"
+
 # %%
 # The problem
 # -----------

@@ -5,6 +5,8 @@ A file of points, and the cells on a map
 A file of visits becomes a file of reports. The cells of the mechanism become pixels that any map program opens.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/16_file_of_points.png"
+
 import subprocess
 import sys
 import tempfile

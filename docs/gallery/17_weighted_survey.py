@@ -5,9 +5,12 @@ Survey weights, domains and missing answers
 An office asked city people half as often, and some did not answer. Weights undo the first; a class shows the second.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/17_weighted_survey.png"
+
 import json
 
 import numpy as np
+from matplotlib.figure import Figure
 
 import mechdesign as md
 
@@ -39,3 +42,21 @@ shares = md.surveys.weighted_shares(
 names = {name: json.loads(shares.attrs[name + "s"]) for name in ("domain", "area")}
 columns = ["share", "low", "high", "difference", "difference_low", "difference_high"]
 shares[columns].assign_coords(names).to_dataframe().round(3)
+
+# %%
+# The intervals of the last estimate as a picture.
+
+
+def draw() -> Figure:
+    """Share and interval of each domain and area."""
+    figure = Figure(figsize=(6, 2.6), layout="constrained")
+    axes = figure.add_subplot()
+    share, low, high = (100 * shares[name].values.ravel() for name in ("share", "low", "high"))
+    axes.errorbar(share, range(len(share)), xerr=[share - low, high - share], fmt="o", capsize=4)
+    labels = [f"{domain}, {area}" for domain in names["domain"] for area in names["area"]]
+    axes.set_yticks(range(len(share)), labels)
+    axes.set(xlabel="share (%)", xlim=(0, 100), title="Shares of areas with intervals")
+    return figure
+
+
+draw()
