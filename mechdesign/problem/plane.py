@@ -90,12 +90,27 @@ class Plane(FrozenRecord):
 
     @validate_call
     def forward(self, longitude: Vector, latitude: Vector) -> Points:
-        """Points (n, 2), x east and y north in `unit`, of degrees (n,)."""
+        """Points (n, 2), x east and y north in `unit`, of degrees (n,).
+
+        Examples
+        --------
+        >>> plane = md.geo.Area.box(12.4, 41.8, 12.42, 41.82).grid(cell=500.0).plane
+        >>> plane.forward(np.array([12.41]), np.array([41.81])).shape
+        (1, 2)
+        """
         east, north = self._projection(np.asarray(longitude, float), np.asarray(latitude, float))
         return np.column_stack([east, north]) / METRES[self.unit]
 
     def backward(self, points: Points) -> tuple[Vector, Vector]:
-        """Longitudes within (-180, 180] and latitudes (n,) in degrees of points (n, 2)."""
+        """Longitudes within (-180, 180] and latitudes (n,) in degrees of points (n, 2).
+
+        Examples
+        --------
+        >>> plane = md.geo.Area.box(12.4, 41.8, 12.42, 41.82).grid(cell=500.0).plane
+        >>> east, north = plane.backward(plane.forward(np.array([12.41]), np.array([41.81])))
+        >>> round(float(east[0]), 6), round(float(north[0]), 6)
+        (12.41, 41.81)
+        """
         metres = np.asarray(points, float) * METRES[self.unit]
         longitude, latitude = self._projection(metres[:, 0], metres[:, 1], inverse=True)
         return np.asarray(longitude), np.asarray(latitude)

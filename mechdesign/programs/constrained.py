@@ -126,7 +126,15 @@ class Constrained(Coupled):
         return [variable.id for variable in inequality.variables()] == [self.table.id]
 
     def statement(self, margin: float = 0.0) -> cp.Problem:
-        """The program in cvxpy, the constraints with an absolute margin."""
+        """The program in cvxpy, the constraints with an absolute margin.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> cap = md.programs.ReportCap(cap=0.5)
+        >>> md.programs.Constrained(problem, constraints=[cap]).statement().is_dcp()
+        True
+        """
         import cvxpy as cp
 
         inequalities = list(self.user_inequalities)
@@ -148,7 +156,15 @@ class Constrained(Coupled):
         return [constraint for constraint in self.constraints if isinstance(constraint, ClaimedLimit)]
 
     def side_rows(self) -> SideRows:
-        """The side rows without those of claimed limits."""
+        """The side rows without those of claimed limits.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> cap = md.programs.ReportCap(cap=0.5)
+        >>> md.programs.Constrained(problem, constraints=[cap]).side_rows().size
+        9
+        """
         parts = [
             constraint.rows(self.problem) for constraint in self.constraints if isinstance(constraint, RowConstraint)
         ]

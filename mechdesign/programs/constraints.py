@@ -38,7 +38,16 @@ class Constraint(FrozenRecord, ABC):
 
     @abstractmethod
     def inequalities(self, table: cp.Variable, problem: DesignProblem) -> list[cp.Constraint]:
-        """The constraint on `table` (n, m) in cvxpy."""
+        """The constraint on `table` (n, m) in cvxpy.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> cap = md.programs.ReportCap(cap=0.5)
+        >>> program = md.programs.Constrained(problem, constraints=[cap])
+        >>> len(cap.inequalities(program.table, problem))
+        3
+        """
 
     def describe(self) -> dict[str, Any]:
         """The constraint as JSON, for a file."""
@@ -54,7 +63,13 @@ class RowConstraint(Constraint):
 
     @abstractmethod
     def rows(self, problem: DesignProblem) -> SideRows:
-        """The constraint as side rows."""
+        """The constraint as side rows.
+
+        Examples
+        --------
+        >>> md.programs.ReportCap(cap=0.5).rows(md.load_problem("line", cells=3)).size
+        9
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,7 +215,13 @@ class ErrorCap(RowConstraint):
         return rows_per_secret(beyond, limit=np.full(n, self.share), noun=noun, secrets=secrets)
 
     def beyond(self, problem: DesignProblem) -> Matrix:
-        """1 if a report lies beyond the radius of a secret, else 0; (n, m)."""
+        """1 if a report lies beyond the radius of a secret, else 0; (n, m).
+
+        Examples
+        --------
+        >>> int(md.programs.ErrorCap(radius=1.0, share=0.5).beyond(md.load_problem("line", cells=3)).sum())
+        2
+        """
         return (problem.domain.euclidean_to(problem.reports) > self.radius).astype(float)
 
 

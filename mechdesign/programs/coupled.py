@@ -119,12 +119,24 @@ class Coupled(Program):
     objective_of: ClassVar[str] = EXPECTED_LOSS
 
     def base_cost(self) -> Matrix:
-        """The cost c (n, m), by default that of the expected loss."""
+        """The cost c (n, m), by default that of the expected loss.
+
+        Examples
+        --------
+        >>> md.programs.Minimax(md.load_problem("line", cells=3)).base_cost().shape
+        (3, 3)
+        """
         return self.problem.weighted_loss
 
     @abstractmethod
     def side_rows(self) -> SideRows:
-        """The side rows G, h and s."""
+        """The side rows G, h and s.
+
+        Examples
+        --------
+        >>> md.programs.Minimax(md.load_problem("line", cells=3)).side_rows().size
+        3
+        """
 
 
 def objective(cost: Matrix, rows: SideRows, table: Matrix) -> float:

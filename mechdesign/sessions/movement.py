@@ -104,7 +104,15 @@ class Movement(FrozenRecord, ABC):
 
     @abstractmethod
     def over(self, domain: Domain, metric: Metric, prior: Vector) -> Chain:
-        """The chain on the places of `domain`, begun from `prior` (n,)."""
+        """The chain on the places of `domain`, begun from `prior` (n,).
+
+        Examples
+        --------
+        >>> model = md.sessions.Transitions([[0.9, 0.1], [0.1, 0.9]])
+        >>> nodes = md.Domain.nodes(2)
+        >>> type(model.over(nodes, md.Discrete(1.0), np.array([0.5, 0.5]))).__name__
+        'Chain'
+        """
 
     def describe(self) -> dict[str, Any]:
         """Kind and the arguments of `from_description`, in JSON types."""

@@ -69,7 +69,13 @@ class Rule(FrozenRecord, ABC):
 
     @abstractmethod
     def tables(self) -> int:
-        """The number of tables that the rule may name."""
+        """The number of tables that the rule may name.
+
+        Examples
+        --------
+        >>> md.sessions.Clock(hours=[0, 12]).tables()
+        1
+        """
 
     def describe(self) -> dict[str, Any]:
         """The kind and the fields, in JSON types."""
