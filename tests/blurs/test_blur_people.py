@@ -29,6 +29,7 @@ def even_people(tmp_path, population=1.0):
     return path
 
 
+@pytest.mark.study
 def test_even_people_have_the_share_of_even_density(tmp_path):
     audit = md.blurs.audit_blur(careless_blurs.planar_laplace, disc=RADIUS, draws=100)
     shares = md.blurs.blur_disc_shares(audit, even_people(tmp_path))
