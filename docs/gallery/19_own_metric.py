@@ -7,7 +7,7 @@ The matrix is checked pair by pair. One report changes the odds of two answers b
 times their distance.
 """
 
-# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/16_own_metric.png"
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/19_own_metric.png"
 
 import pandas as pd
 
