@@ -82,10 +82,25 @@ class Witness(FrozenRecord, Event):
     nats: float = 0.0
 
     def contains(self, reports: Floats) -> Booleans:
-        """Mark the reports (n, 3) in the event."""
+        """Mark the reports (n, 3) in the event.
+
+        Examples
+        --------
+        >>> west = md.blurs.Witness(a=(41.9, 12.4), b=(41.9, 12.6), feature="longitude", values=(12.4,))
+        >>> west.contains(np.array([[41.9, 12.4, np.nan], [41.9, 12.6, np.nan]])).tolist()
+        [True, False]
+        """
         return self.holds(features(self.a, self.b, reports)[self.feature])
 
     def as_dict(self) -> dict[str, Any]:
+        """The witness as JSON types.
+
+        Examples
+        --------
+        >>> west = md.blurs.Witness(a=(41.9, 12.4), b=(41.9, 12.6), feature="longitude", values=(12.4,))
+        >>> west.as_dict()["feature"]
+        'longitude'
+        """
         return asdict(self)
 
 

@@ -72,13 +72,30 @@ class FactoredMechanism(Rows):
         return join_words(self.dataset["row_sum"].values)
 
     def probabilities(self, secrets: ArrayLike) -> Floats:
-        """P(y|u) (b, n) of secrets (b,), in floating point: for looking at. Cost: the distances from each secret."""
+        """P(y|u) (b, n) of secrets (b,), in floating point: for looking at. Cost: the distances from each secret.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> mechanism = md.factored.FactoredMechanism(md.solve(md.EikonalWeights(problem), method="factored"))
+        >>> round(float(mechanism.probabilities([0]).sum()), 9)
+        1.0
+        """
         numbers = self.check(secrets)
         total = rounded_words(self.dataset["row_sum"].values[numbers])
         return merged_rows(self.factors, numbers, self.dataset["target"].values, total)
 
     def column_blocks(self) -> Iterator[tuple[Integers, Integers, Floats]]:
-        """Yield reports (r,), secrets (b,) and P(y|u) (b, r) in floating point, each report once."""
+        """Yield reports (r,), secrets (b,) and P(y|u) (b, r) in floating point, each report once.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> mechanism = md.factored.FactoredMechanism(md.solve(md.EikonalWeights(problem), method="factored"))
+        >>> reports, secrets, shares = next(iter(mechanism.column_blocks()))
+        >>> shares.shape
+        (3, 3)
+        """
         # Neighbouring reports at a time, so that few secrets are in their window. Other secrets are at the cap, with
         # the smallest value of the kernel.
         factors = self.factors
@@ -100,7 +117,15 @@ class FactoredMechanism(Rows):
             yield reports, secrets, block.T / total[secrets, None]
 
     def row(self, secret: int) -> xr.DataArray:
-        """P(.|u) of one secret over the reports, with their coordinates."""
+        """P(.|u) of one secret over the reports, with their coordinates.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> mechanism = md.factored.FactoredMechanism(md.solve(md.EikonalWeights(problem), method="factored"))
+        >>> mechanism.row(0).shape
+        (3,)
+        """
         coordinates = {
             str(name).replace("secret", "report"): ("report", values.values, values.attrs)
             for name, values in self.dataset.coords.items()
@@ -110,7 +135,16 @@ class FactoredMechanism(Rows):
         return xr.DataArray(values, dims="report", coords=coordinates, name="probability", attrs=attrs)
 
     def integers(self, secret: int) -> tuple[list[int], int]:
-        """The exact masses of one row over the reports, and their sum S(u): P(y|u) = mass / sum."""
+        """The exact masses of one row over the reports, and their sum S(u): P(y|u) = mass / sum.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> mechanism = md.factored.FactoredMechanism(md.solve(md.EikonalWeights(problem), method="factored"))
+        >>> masses, total = mechanism.integers(0)
+        >>> sum(masses) == total
+        True
+        """
         distances = self.factors.distances(self.check([secret]))[:, 0].tolist()
         masses, kernel, target = (
             [0] * self.secrets,
@@ -123,7 +157,15 @@ class FactoredMechanism(Rows):
         return masses, self.row_sums[secret]
 
     def table(self) -> xr.Dataset:
-        """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified."""
+        """The same mechanism as a table with rows summing to 2^62, repaired to integers and certified.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> mechanism = md.factored.FactoredMechanism(md.solve(md.EikonalWeights(problem), method="factored"))
+        >>> mechanism.table().sizes["report"]
+        3
+        """
         problem = self.mechanism_file.problem
         require_memory(self.secrets, self.secrets, tables=6, noun="the table of a factored mechanism")
         mass = repair(self.probabilities(np.arange(self.secrets)), problem.edges, problem.weighted_loss)
@@ -138,6 +180,13 @@ class FactoredMechanism(Rows):
 
         Bits come from the operating system; with `rng`, a seed or a NumPy generator, they can be predicted: for
         simulations only.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> mechanism = md.factored.FactoredMechanism(md.solve(md.EikonalWeights(problem), method="factored"))
+        >>> mechanism.sample([0, 1], 4, rng=1).shape
+        (2, 4)
         """
         numbers = self.check(secrets)
         self.certificate  # noqa: B018  proves the claim, once

@@ -107,12 +107,25 @@ class Area(FrozenRecord):
         return np.asarray(test(self.shape, nearest, np.asarray(latitude, float)), bool)
 
     def plane(self, unit: str = "m") -> Plane:
+        """The plane on which lengths of the area are measured.
+
+        Examples
+        --------
+        >>> md.geo.Area.box(12.4, 41.8, 12.42, 41.82).plane().unit
+        'm'
+        """
         west, south, east, north = self.shape.bounds
         longitude = round(float(wrap_degrees(np.array([(west + east) / 2]))[0]), 6)
         return Plane(latitude=round((south + north) / 2, 6), longitude=longitude, unit=unit)
 
     def cell_for(self, cells: int) -> float:
-        """The side in m, rounded up to two digits, of square cells of which `cells` are as large as the area."""
+        """The side in m, rounded up to two digits, of square cells of which `cells` are as large as the area.
+
+        Examples
+        --------
+        >>> 100 < md.geo.Area.box(12.4, 41.8, 12.42, 41.82).cell_for(100) < 300
+        True
+        """
         plane, shapely = self.plane(), import_optional("shapely", "geo")
         parts = getattr(self.shape, "geoms", [self.shape])
         rings = (np.asarray(part.exterior.coords) for part in parts)

@@ -106,12 +106,25 @@ class Partition(FrozenRecord):
 
     @classmethod
     def of_words(cls, words: Sequence[str]) -> Partition:
+        """One area for each different word.
+
+        Examples
+        --------
+        >>> md.geo.Partition.of_words(["a", "b", "a"]).label.tolist()
+        [0, 1, 0]
+        """
         order = {word: k for k, word in enumerate(dict.fromkeys(words))}
         return cls(names=tuple(order), label=np.array([order[word] for word in words], np.int64))
 
     @classmethod
     def blocks(cls, domain: Domain, across: int, along: int) -> Partition:
-        """A grid of two axes in `across` x `along` blocks of nearly equal sides, named "column-row" from 1 on."""
+        """A grid of two axes in `across` x `along` blocks of nearly equal sides, named "column-row" from 1 on.
+
+        Examples
+        --------
+        >>> md.geo.Partition.blocks(md.Domain.grid((4, 4), 1.0), 2, 2).names
+        ('1-1', '1-2', '2-1', '2-2')
+        """
         if domain.shape is None or domain.index is None or len(domain.shape) != 2:
             raise InputError("blocks require a grid of two axes", field="areas", value=domain.kind)
         for blocks, cells in zip((across, along), domain.shape, strict=True):

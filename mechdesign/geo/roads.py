@@ -146,9 +146,29 @@ class Roads(FrozenRecord):
         return Domain.points_at(self.points, unit="m", plane=self.plane)
 
     def metric(self, epsilon: float) -> Streets:
+        """Privacy along streets at epsilon, in nats per m.
+
+        Examples
+        --------
+        >>> names, points = np.array(["a", "b"]), np.array([[0.0, 0.0], [90.0, 0.0]])
+        >>> tail, head, length = np.array([0]), np.array([1]), np.array([100.0])
+        >>> roads = md.geo.Roads(ids=names, points=points, degrees=None, tail=tail, head=head, length=length)
+        >>> roads.metric(0.01).edges(roads.domain).length.round(6)
+        array([1.])
+        """
         return Streets(epsilon=epsilon, unit="m", tail=self.tail, head=self.head, length=self.length)
 
     def distances(self) -> Matrix:
+        """Distances (n, n) along streets, in m.
+
+        Examples
+        --------
+        >>> names, points = np.array(["a", "b"]), np.array([[0.0, 0.0], [90.0, 0.0]])
+        >>> tail, head, length = np.array([0]), np.array([1]), np.array([100.0])
+        >>> roads = md.geo.Roads(ids=names, points=points, degrees=None, tail=tail, head=head, length=length)
+        >>> roads.distances()[0]
+        array([  0., 100.])
+        """
         return shortest_paths(Edges(tail=self.tail, head=self.head, length=self.length), len(self.ids))
 
 

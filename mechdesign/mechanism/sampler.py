@@ -99,7 +99,14 @@ class Sampler(FrozenRecord):
     def sample_arrays(
         self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None
     ) -> Drawn:
-        """The reports of `sample`, without xarray."""
+        """The reports of `sample`, without xarray.
+
+        Examples
+        --------
+        >>> sampler = md.Sampler(md.baselines.constant(md.load_problem("line", cells=3)))
+        >>> sampler.sample_arrays([0, 2], 4, rng=1).shape
+        (2, 4)
+        """
         cells, points = self._cells(secrets, at)
         if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or size < 1:
             raise InputError("must be an integer, 1 or more", field="size", value=size)

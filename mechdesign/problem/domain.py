@@ -311,6 +311,13 @@ class Domain(FrozenRecord):
         return np.divide(square, scale, out=square)
 
     def same_places(self, other: Domain) -> bool:
+        """True if both domains have the same places in the same order.
+
+        Examples
+        --------
+        >>> md.Domain.grid(3, 1.0).same_places(md.Domain.nodes(3))
+        False
+        """
         return self is other or (
             (self.unit, self.labels) == (other.unit, other.labels) and np.array_equal(self.points, other.points)
         )

@@ -218,9 +218,25 @@ class Edges:
             raise InputError("an edge ends outside the domain", field="edges", value=f"{size} places")
 
     def scale(self, factor: float) -> Edges:
+        """Return the edges with lengths times a factor.
+
+        Examples
+        --------
+        >>> edges = md.Euclidean(0.5).edges(md.Domain.grid(2, 1.0))
+        >>> edges.scale(2.0).length.round(6).tolist()
+        [1.0]
+        """
         return Edges(tail=self.tail, head=self.head, length=self.length * factor)
 
     def both_ways(self) -> tuple[Indices, Indices, Vector]:
+        """Tails, heads and lengths of the edges in both directions.
+
+        Examples
+        --------
+        >>> edges = md.Euclidean(0.5).edges(md.Domain.grid(2, 1.0))
+        >>> [part.round(6).tolist() for part in edges.both_ways()]
+        [[0, 1], [1, 0], [0.5, 0.5]]
+        """
         return (
             np.concatenate([self.tail, self.head]),
             np.concatenate([self.head, self.tail]),
@@ -228,6 +244,14 @@ class Edges:
         )
 
     def matrix(self, size: int) -> sp.csr_array:
+        """The lengths as a sparse matrix (size, size).
+
+        Examples
+        --------
+        >>> edges = md.Euclidean(0.5).edges(md.Domain.grid(2, 1.0))
+        >>> edges.matrix(2).toarray().round(6).tolist()
+        [[0.0, 0.5], [0.5, 0.0]]
+        """
         import scipy.sparse as sp
 
         tail, head, length = self.both_ways()

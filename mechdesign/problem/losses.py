@@ -58,9 +58,23 @@ class Loss(FrozenRecord, ABC):
         """
 
     def unit(self, length: str) -> str:
+        """The unit of the loss for places in units of `length`; "1" without one.
+
+        Examples
+        --------
+        >>> md.losses.Distance().unit("km")
+        'km'
+        """
         return "1"
 
     def words(self) -> str:
+        """The loss in words, as sentences name it.
+
+        Examples
+        --------
+        >>> md.losses.Distance().words()
+        'distance'
+        """
         return "loss"
 
     def within_cell(self, domain: Domain) -> float | None:
@@ -91,6 +105,13 @@ class SquaredDistance(Loss):
         return secrets.euclidean_to(reports) ** 2
 
     def unit(self, length: str) -> str:
+        """The square of the unit of length.
+
+        Examples
+        --------
+        >>> md.losses.SquaredDistance().unit("km")
+        'km^2'
+        """
         return "1" if length == "1" else f"{length}^2"
 
     def words(self) -> str:

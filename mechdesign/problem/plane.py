@@ -116,7 +116,14 @@ class Plane(FrozenRecord):
         return np.asarray(longitude), np.asarray(latitude)
 
     def excess(self, radius: float) -> float:
-        """An upper bound of distance in the plane / geodesic distance - 1, within `radius` (`unit`) of the centre."""
+        """An upper bound of distance in the plane / geodesic distance - 1, within `radius` (`unit`) of the centre.
+
+        Examples
+        --------
+        >>> plane = md.geo.Area.box(12.4, 41.8, 12.42, 41.82).plane()
+        >>> 0 < plane.excess(10_000.0) < 1e-3
+        True
+        """
         bound = self.unlimited_excess(radius)
         if not bound <= LARGEST_EXCESS:
             raise InputError(
@@ -129,7 +136,14 @@ class Plane(FrozenRecord):
         return bound
 
     def unlimited_excess(self, radius: float) -> float:
-        """`excess` without a limit; inf beyond 5,000 km, where the bound ends."""
+        """`excess` without a limit; inf beyond 5,000 km, where the bound ends.
+
+        Examples
+        --------
+        >>> plane = md.geo.Area.box(12.4, 41.8, 12.42, 41.82).plane()
+        >>> 0 < plane.unlimited_excess(10_000.0) < 1e-3
+        True
+        """
         # (1). A step of the ground with components dr and r da in the plane has the length sqrt(dr^2 + m(r)^2 da^2) on
         # the ellipsoid. Here m'' + K m = 0, m(0) = 0, m'(0) = 1 along the geodesic, and 0 < K <= 1 / b^2, which is
         # largest on the equator. By Sturm's comparison b sin(r / b) <= m(r) <= r. Discs of such radii are convex on the
@@ -138,7 +152,14 @@ class Plane(FrozenRecord):
         return t * t / 6 * (1 + t * t / 8) if t <= 0.79 else math.inf
 
     def decimals(self, cell: float) -> int:
-        """The fewest decimals of degrees that move no place by more than a tenth of `cell`, in `unit`."""
+        """The fewest decimals of degrees that move no place by more than a tenth of `cell`, in `unit`.
+
+        Examples
+        --------
+        >>> plane = md.geo.Area.box(12.4, 41.8, 12.42, 41.82).plane()
+        >>> plane.decimals(100.0)
+        4
+        """
         # Rounding moves each axis by at most half a unit of the last digit, both together by sqrt(2) of that. A degree
         # has at most 111,700 m.
         return math.ceil(math.log10(111_700 * math.sqrt(0.5) / (cell * METRES[self.unit] / 10)))

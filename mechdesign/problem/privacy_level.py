@@ -152,6 +152,13 @@ class PrivacyLevel(FrozenRecord):
         return replace(self, raster=level_raster([converted.x, converted.y, converted.z], values, converted.unit))
 
     def at(self, points: Points) -> Vector:
+        """The level at points (k, n), in nats per unit.
+
+        Examples
+        --------
+        >>> md.PrivacyLevel.constant(0.5).at(np.zeros((2, 2))).tolist()
+        [0.5, 0.5]
+        """
         return self.raster.at(points)
 
     @property
@@ -163,6 +170,13 @@ class PrivacyLevel(FrozenRecord):
         return float(self.raster.values.max())
 
     def line_integrals(self, start: Points, end: Points) -> Vector:
+        """Integrals of the level along straight lines between points (k, n), in nats.
+
+        Examples
+        --------
+        >>> md.PrivacyLevel.constant(0.5).line_integrals(np.zeros((1, 2)), np.ones((1, 2))).round(6).tolist()
+        [0.707107]
+        """
         return line_integrals(self.raster, start, end)
 
 

@@ -74,7 +74,14 @@ class Query(FrozenRecord):
         return np.split(order, np.searchsorted(self.answer[order], np.arange(1, len(self.values))))
 
     def reports(self, domain: Domain) -> Domain:
-        """One place per answer, of q^{-1}(y) the place nearest to its mean: distances and units keep their meaning."""
+        """One place per answer, of q^{-1}(y) the place nearest to its mean: distances and units keep their meaning.
+
+        Examples
+        --------
+        >>> query = md.losses.Query([3, 3, 7])
+        >>> query.reports(md.Domain.grid(3, 1.0)).size
+        2
+        """
         self._check_size(domain)
         chosen = [
             places[np.argmin(((domain.points[places] - domain.points[places].mean(axis=0)) ** 2).sum(axis=1))]
@@ -83,7 +90,14 @@ class Query(FrozenRecord):
         return Domain.points_at(domain.points[chosen], unit=domain.unit)
 
     def loss(self, kind: QueryLoss, domain: Domain) -> TableLoss:
-        """l(u, y), (n, m): zero-one, 1 where y is not q(u); distance, from u to the nearest place of label y."""
+        """l(u, y), (n, m): zero-one, 1 where y is not q(u); distance, from u to the nearest place of label y.
+
+        Examples
+        --------
+        >>> query = md.losses.Query([3, 3, 7])
+        >>> query.loss("zero-one", md.Domain.grid(3, 1.0)).name
+        'table'
+        """
         self._check_size(domain)
         if kind == "zero-one":
             return TableLoss(values=(self.answer[:, None] != np.arange(len(self.values))).astype(float))

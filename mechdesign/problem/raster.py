@@ -123,6 +123,13 @@ class Raster(FrozenRecord):
             )
 
     def in_unit(self, unit: str) -> Raster:
+        """The raster with coordinates in another unit of length.
+
+        Examples
+        --------
+        >>> md.Raster(x=np.arange(3.0), y=np.arange(2.0), values=np.ones((3, 2)), unit="km").in_unit("m").x.tolist()
+        [0.0, 1000.0, 2000.0]
+        """
         ratio = float(unit_ratio(self.unit, unit, self.name))
         if canonical_unit(self.unit) == canonical_unit(unit):
             return self

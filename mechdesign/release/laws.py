@@ -197,14 +197,26 @@ class SmoothLaw(NoiseLaw):
     def _joint_eta(self, epsilon: float, gamma: float) -> float: ...
 
     def epsilon(self, gamma: float, eta: float, tight: bool = True) -> float:
-        """The privacy level, in nats per unit of distance: (3) if `tight`, else (2), that of the paper."""
+        """The privacy level, in nats per unit of distance: (3) if `tight`, else (2), that of the paper.
+
+        Examples
+        --------
+        >>> round(md.release.laws.StudentT(3).epsilon(0.1, 0.2), 3) > 0
+        True
+        """
         level, budget = _check_gamma(gamma), check_epsilon(eta, "eta")
         if tight:
             return self._joint_epsilon(level, budget)
         return level * self.scale_rate + budget * self.shift_rate
 
     def eta(self, epsilon: float, gamma: float, tight: bool = True) -> float:
-        """The largest noise budget at privacy level epsilon, per unit of distance: the inverse of `epsilon` in eta."""
+        """The largest noise budget at privacy level epsilon, per unit of distance: the inverse of `epsilon` in eta.
+
+        Examples
+        --------
+        >>> 0 < md.release.laws.StudentT(3).eta(1.0, 0.1) < 1
+        True
+        """
         level, total = _check_gamma(gamma), check_epsilon(epsilon)
         # eps >= gamma c at every eta, in (2) and (3): beyond this gamma no budget remains for the noise.
         limit = total / self.scale_rate
@@ -224,7 +236,13 @@ class SmoothLaw(NoiseLaw):
 
     @abstractmethod
     def odds(self, z: Floats) -> Floats:
-        """r(z) for z >= 0, increasing from 0."""
+        """r(z) for z >= 0, increasing from 0.
+
+        Examples
+        --------
+        >>> md.release.laws.StudentT(3).odds(np.array([1.0])).shape
+        (1,)
+        """
 
     @abstractmethod
     def _place(self, log_odds: Floats) -> Floats:

@@ -45,7 +45,16 @@ class Belief(FrozenRecord):
     tick: int
 
     def at(self, tick: int) -> Belief:
-        """The belief at a later tick. Cost: a step of the chain for every tick."""
+        """The belief at a later tick. Cost: a step of the chain for every tick.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> chain = md.sessions.RandomWalk(stay=0.5).over(problem.domain, problem.metric, problem.prior_array)
+        >>> belief = md.sessions.Belief(chain=chain, loss=problem.loss_matrix, weights=chain.initial, tick=0)
+        >>> belief.at(3).tick
+        3
+        """
         if tick - self.tick > LONGEST:
             return replace(self, weights=self.chain.initial, tick=tick)
         # (1), tick by tick: models of a day have another matrix at every hour.
@@ -55,7 +64,16 @@ class Belief(FrozenRecord):
         return replace(self, weights=weights, tick=tick)
 
     def update(self, likelihood: Vector) -> Belief:
-        """The belief after a release, given its probabilities from each place (n,): (2)."""
+        """The belief after a release, given its probabilities from each place (n,): (2).
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> chain = md.sessions.RandomWalk(stay=0.5).over(problem.domain, problem.metric, problem.prior_array)
+        >>> belief = md.sessions.Belief(chain=chain, loss=problem.loss_matrix, weights=chain.initial, tick=0)
+        >>> belief.update(np.array([1.0, 0.0, 0.0])).estimate
+        0
+        """
         return replace(self, weights=self.chain.update(self.weights, likelihood))
 
     @cached_property

@@ -124,7 +124,15 @@ class SessionDesign(FrozenRecord):
         return tuple(sampler.certificate.cost for sampler in self.samplers)
 
     def worst(self, window: str | int) -> Fraction:
-        """The largest sum of charges that any transcript reaches in a window."""
+        """The largest sum of charges that any transcript reaches in a window.
+
+        Examples
+        --------
+        >>> table = md.baselines.exponential(md.load_problem("line", cells=3))
+        >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
+        >>> round(float(design.worst("1d")), 3)
+        1.238
+        """
         return self.rule.worst(self.charges, self.ticks, Window.of(window, self.ticks))
 
     @cached_property
@@ -144,7 +152,15 @@ class SessionDesign(FrozenRecord):
         return tuple(sampler.rows.probabilities(np.arange(self.domain.size)) for sampler in self.samplers)
 
     def belief(self) -> Belief:
-        """The belief of the filter before anything is released."""
+        """The belief of the filter before anything is released.
+
+        Examples
+        --------
+        >>> table = md.baselines.exponential(md.load_problem("line", cells=3))
+        >>> design = md.sessions.SessionDesign(tables=[table], rule=md.sessions.Clock(hours=[0, 12]), ticks=2)
+        >>> design.belief().tick
+        0
+        """
         return Belief(chain=self.chain, loss=self.losses, weights=self.chain.initial, tick=0)
 
     def check(self, transcript: Transcript) -> None:

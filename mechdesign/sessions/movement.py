@@ -57,15 +57,39 @@ class Chain(FrozenRecord):
     matrices: tuple[sp.csr_array, ...]
 
     def step(self, belief: Floats, tick: int) -> Floats:
-        """The distributions (s,) or (k, s) at `tick` that follow from those at the tick before."""
+        """The distributions (s,) or (k, s) at `tick` that follow from those at the tick before.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> chain = md.sessions.RandomWalk(stay=0.5).over(problem.domain, problem.metric, problem.prior_array)
+        >>> round(float(chain.step(chain.initial, 1).sum()), 9)
+        1.0
+        """
         return np.asarray(belief @ self.matrices[tick % len(self.matrices)])
 
     def back(self, values: Floats, tick: int) -> Floats:
-        """Conditional expectations, given the state one tick before, of values (s,) or (k, s) at `tick`."""
+        """Conditional expectations, given the state one tick before, of values (s,) or (k, s) at `tick`.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> chain = md.sessions.RandomWalk(stay=0.5).over(problem.domain, problem.metric, problem.prior_array)
+        >>> chain.back(np.ones(3), 1).round(9).tolist()
+        [1.0, 1.0, 1.0]
+        """
         return np.asarray(values @ self.matrices[tick % len(self.matrices)].T)
 
     def update(self, belief: Floats, likelihood: Floats) -> Floats:
-        """Bayes' rule for likelihoods (n,) or (k, n)."""
+        """Bayes' rule for likelihoods (n,) or (k, n).
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> chain = md.sessions.RandomWalk(stay=0.5).over(problem.domain, problem.metric, problem.prior_array)
+        >>> chain.update(chain.initial, np.array([1.0, 0.0, 0.0])).round(9).tolist()
+        [1.0, 0.0, 0.0]
+        """
         # A report that the model rules out keeps the belief: the model is public and may simply be wrong.
         joint = belief * likelihood.astype(belief.dtype, copy=False)[..., self.place]
         total = joint.sum(axis=-1, keepdims=True)
@@ -73,7 +97,15 @@ class Chain(FrozenRecord):
         return np.where(possible, joint / np.where(possible, total, 1), belief)
 
     def places(self, belief: Floats) -> Floats:
-        """The distributions over places of distributions (s,) or (k, s) over states."""
+        """The distributions over places of distributions (s,) or (k, s) over states.
+
+        Examples
+        --------
+        >>> problem = md.load_problem("line", cells=3)
+        >>> chain = md.sessions.RandomWalk(stay=0.5).over(problem.domain, problem.metric, problem.prior_array)
+        >>> chain.places(chain.initial).shape
+        (3,)
+        """
         return np.asarray(belief @ self._incidence)
 
     @cached_property

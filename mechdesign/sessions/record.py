@@ -79,7 +79,14 @@ class Transcript(FrozenRecord):
         return window.worst([(step.tick, step.charge) for step in self.steps])
 
     def then(self, step: Step | None, tick: int) -> Transcript:
-        """The transcript after one more tick."""
+        """The transcript after one more tick.
+
+        Examples
+        --------
+        >>> step = md.sessions.Step(tick=3, table=0, report=2, charge=1)
+        >>> md.sessions.Transcript(ticks=24).then(step, 3).last
+        3
+        """
         return replace(self, steps=self.steps if step is None else (*self.steps, step), last=tick)
 
 

@@ -158,7 +158,13 @@ class Clock(_Numbered):
             raise InputError("must name a table for every hour", field="table_numbers", value=list(self.table_numbers))
 
     def thresholds(self, ticks: int) -> Vector:
-        """The expected error (T,) above which it reports at a tick of the day: any at its hours, none elsewhere."""
+        """The expected error (T,) above which it reports at a tick of the day: any at its hours, none elsewhere.
+
+        Examples
+        --------
+        >>> md.sessions.Clock(hours=[0, 12]).thresholds(2).tolist()
+        [-inf, -inf]
+        """
         thresholds = np.full(ticks, np.inf)
         thresholds[list(self._hour_at(ticks))] = -np.inf
         return thresholds
