@@ -37,7 +37,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -298,14 +298,27 @@ def verify_bound(load: Callable[..., md.DesignProblem], route: str, cells: int) 
     return lambda: (float(bool(md.verify(dataset).lower_bound_checked)), "bound proved")
 
 
-def cold_sample(cells: int) -> Run:
-    """A report of a table, drawn by a new process."""
+def cold(command: Sequence[str], cells: int) -> Run:
+    """A command on a table, by a new process."""
     path = md.save(md.solve(md.load_problem("philadelphia", cells=cells)), Path(tempfile.mkdtemp()) / "table.nc")
-    words = [sys.executable, "-m", "mechdesign", "sample", str(path), "--secret", "0", "--json"]
+    words = [sys.executable, "-m", "mechdesign", command[0], str(path), *command[1:], "--json"]
 
     def run() -> Answer:
         subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        return 1.0, "drawn"
+        return 1.0, "done"
+
+    return run
+
+
+def first_solve(cells: int) -> Run:
+    """A first solve, which compiles its kernels."""
+    words = [sys.executable, "-m", "mechdesign", "solve", "philadelphia", "--cells", str(cells), "--json"]
+
+    def run() -> Answer:
+        with tempfile.TemporaryDirectory() as cache:
+            environment = os.environ | {"NUMBA_CACHE_DIR": cache}
+            subprocess.run(words, check=True, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return 1.0, "compiled and solved"
 
     return run
 
@@ -447,7 +460,9 @@ CASES = {
     "verify the bound, 8 neighbours": Case(
         routes=routes(verify_bound, philadelphia, names=("pricing", "trees")), sizes=(35,), small=8
     ),
-    "cold sample": Case(routes={"ours": cold_sample}, sizes=(15, 35), small=5),
+    "cold sample": Case(routes={"ours": partial(cold, ("sample", "--secret", "0"))}, sizes=(15, 35), small=5),
+    "cold verify": Case(routes={"ours": partial(cold, ("verify",))}, sizes=(15, 35), small=5),
+    "first solve": Case(routes={"ours": first_solve}, sizes=(15,)),
     "verify factors": Case(routes={"ours": partial(verify, True)}, sizes=(60,), small=12),
     "client": Case(
         routes={"page": partial(client, in_page), "C": partial(client, in_c), "node": partial(client, in_node)},
