@@ -73,15 +73,6 @@ def cut_at_180(shape: Any) -> Any:
     return parts[0] if len(parts) == 1 else shapely.MultiPolygon(parts)
 
 
-def project(shapes: Any, system: str) -> Any:
-    """Shapes in degrees, None for none, in another system."""
-    if system == DEGREES:
-        return shapes
-    shapely, pyproj = import_optional("shapely", "geo"), import_optional("pyproj", "geo")
-    transform = pyproj.Transformer.from_crs(DEGREES, system, always_xy=True).transform
-    return shapely.transform(shapes, lambda xy: np.column_stack(transform(xy[:, 0], xy[:, 1])))
-
-
 def _coordinates(domain: Domain, points: Any, system: str) -> Any:
     """Points (n, 2) of the domain in a system, x or longitude first."""
     plane = domain.plane

@@ -18,8 +18,10 @@ from mechdesign.problem.plane import Plane
 EAST, NORTH = 12.5004, 41.9003  # two points of the map: this one, and one 30 m to the west
 POINTS = ((EAST, NORTH), (EAST - 0.0004, NORTH))
 GEOJSON = {"type": "FeatureCollection", "features": []}
-TRACK = """<gpx xmlns="http://www.topografix.com/GPX/1/1"><wpt lat="{1}" lon="{0}"/><trk><trkseg>
-<trkpt lat="{3}" lon="{2}"><ele>20</ele><time>2026-01-01T00:00:00Z</time></trkpt></trkseg></trk></gpx>"""
+TRACK = (
+    '<gpx xmlns="http://www.topografix.com/GPX/1/1"><wpt lat="{1}" lon="{0}"/>'
+    '<trk><trkseg><trkpt lat="{3}" lon="{2}"><ele>20</ele></trkpt></trkseg></trk></gpx>'
+)
 
 
 def table(head="lon,lat", rows=POINTS, mark=".", separator=",") -> str:
