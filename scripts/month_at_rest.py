@@ -1,6 +1,7 @@
 """Distance to a home that a month of reports gives away, by mode of the memory (mechdesign/sessions/rest.py).
 
 python scripts/month_at_rest.py [--people 100] [--days 1 7 30] [--per-day 10] [--visit 100] [--factor 2] [--seed 0]
+    [--mechanism FILE]
 
 A mechanism between any two positions on 24 x 24 cells of 200 m; within 200 m a report changes odds by at most
 `--factor`. Homes
@@ -70,17 +71,34 @@ def secrets(mode: str, domain: md.Domain, fixes: Positions, visit: float, per_da
     return np.array(drawn_for), order
 
 
-def lattice(sampler: md.Sampler) -> tuple[Positions, Positions]:
-    """Points (k, 2) every STEP, and the logarithms of their probabilities (k, reports)."""
-    claim, domain = sampler.certificate.positions, sampler.certificate.domain
-    assert claim is not None
-    shift = (np.arange(int(CELL / STEP)) + 0.5) * STEP / CELL - 0.5
+def weights_of(shift: Positions) -> Positions:
+    """The weights (..., 3) of the quadratic B-spline at points of a cell, -1/2 to 1/2."""
     low, middle = (0.5 - shift) ** 2 / 2, 0.75 - shift**2
-    weights = np.stack([low, middle, 1 - low - middle], axis=1)  # of the quadratic B-spline
-    rows = sampler.mechanism["mass"].values[claim.around] / 2.0**62
+    return np.stack([low, middle, 1 - low - middle], axis=-1)
+
+
+def rows_of(sampler: md.Sampler) -> Positions:
+    """P(y|u) of the 3 x 3 cells around every cell (n, 9, m)."""
+    claim = sampler.certificate.positions
+    assert claim is not None
+    return np.asarray(sampler.mechanism["mass"].values[claim.around] / 2.0**62)
+
+
+def draws_of(rows: Positions, domain: md.Domain, positions: Positions, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Reports (k,) of positions (k, 2), drawn in floating point."""
+    cells = places_of(domain, positions)
+    across, upward = weights_of((positions - domain.points[cells]) / CELL).transpose(1, 0, 2)
+    weights = (across[:, :, None] * upward[:, None, :]).reshape(-1, 9)
+    chances = np.einsum("ks,ksy->ky", weights, rows[cells]).cumsum(axis=1)
+    return np.asarray((chances < rng.random(len(cells))[:, None] * chances[:, -1:]).sum(axis=1))
+
+
+def lattice(rows: Positions, domain: md.Domain) -> tuple[Positions, Positions]:
+    """Points (k, 2) every STEP, and the logarithms of their probabilities (k, reports)."""
+    shift = (np.arange(int(CELL / STEP)) + 0.5) * STEP / CELL - 0.5
     points, chances = [], []
-    for a, x in zip(weights, shift, strict=True):
-        for b, y in zip(weights, shift, strict=True):
+    for a, x in zip(weights_of(shift), shift, strict=True):
+        for b, y in zip(weights_of(shift), shift, strict=True):
             points.append(domain.points + np.array([x, y]) * CELL)
             chances.append(np.einsum("s,usy->uy", np.outer(a, b).ravel(), rows))
     return np.concatenate(points), np.log(np.concatenate(chances))
@@ -88,11 +106,15 @@ def lattice(sampler: md.Sampler) -> tuple[Positions, Positions]:
 
 def measure(options: argparse.Namespace) -> Iterator[tuple[str, int, float, float, int]]:
     """Yield for each mode, person and day: the errors of the two estimates in m, and the draws at night."""
-    area = md.geo.Area.box(*BOX)
-    sampler = md.Sampler(md.geo.design(area, CELL, within=WITHIN, factor=options.factor).mechanism)
+    if options.mechanism is None:
+        mechanism = md.geo.design(md.geo.Area.box(*BOX), CELL, within=WITHIN, factor=options.factor).mechanism
+    else:
+        mechanism = md.load(options.mechanism)
+    sampler = md.Sampler(mechanism)
     domain = sampler.certificate.domain
     report_points = np.stack([sampler.mechanism[f"report_{axis}"].values for axis in "xy"], axis=1)
-    points, logs = lattice(sampler)
+    rows = rows_of(sampler)
+    points, logs = lattice(rows, domain)
     rng = np.random.default_rng(options.seed)
     centre, half = domain.points.mean(axis=0), np.ptp(domain.points, axis=0) / 4
     for _ in range(options.people):
@@ -101,7 +123,7 @@ def measure(options: argparse.Namespace) -> Iterator[tuple[str, int, float, floa
         night = np.tile(np.arange(FIXES) < 36, max(options.days))
         for mode in MODES:
             drawn_for, order = secrets(mode, domain, fixes, options.visit, options.per_day)
-            reports = sampler.sample(at=drawn_for, rng=int(rng.integers(2**31))).values[:, 0]
+            reports = draws_of(rows, domain, drawn_for, rng)
             for days in options.days:
                 numbers = np.array(order[: days * FIXES])[night[: days * FIXES]]
                 numbers = numbers[numbers >= 0]
@@ -140,6 +162,7 @@ def main() -> None:
     parser.add_argument("--per-day", type=int, default=10)
     parser.add_argument("--visit", type=float, default=100.0)
     parser.add_argument("--factor", type=float, default=2.0)
+    parser.add_argument("--mechanism", help="a saved design between positions on cells of 200 m, instead of a new one")
     parser.add_argument("--seed", type=int, default=0)
     columns = ["remember", "days", "mean, m", "likeliest, m", "draws at night"]
     table = pd.DataFrame(measure(parser.parse_args()), columns=columns)
