@@ -17,8 +17,9 @@ from pathlib import Path
 import mechdesign as md
 
 PEOPLE = Path(__file__).resolve().parents[1] / "problems" / "data" / "northeast_block_groups_2020.csv.gz"
-ROME, PHILADELPHIA = (12.465, 41.875, 12.525, 41.916), (-75.2, 39.93, -75.137, 39.973)
-WATER = [[12.46, 41.893], [12.53, 41.896], [12.53, 41.899], [12.46, 41.896], [12.46, 41.893]]
+ROME, PHILADELPHIA = (12.465, 41.875, 12.525, 41.916), (-75.19, 39.94, -75.148, 39.967)
+BANKS = (12.465, 41.875, 12.5, 41.9)
+WATER = [[12.46, 41.884], [12.51, 41.887], [12.51, 41.892], [12.46, 41.889], [12.46, 41.884]]
 LEVEL = {"within": 200.0, "factor": 2.0}
 # Name: box in degrees, cell in m, arguments of a design. The river is made up.
 AREAS = {
@@ -28,9 +29,9 @@ AREAS = {
     "Rome, 500 m": (ROME, 500, LEVEL),
     "Rome, 600 m": (ROME, 600, LEVEL),
     "across 180 degrees": ((179.98, -16.82, -179.98, -16.79), 400, LEVEL),
-    "69 N": ((18.90, 69.63, 19.0, 69.67), 500, LEVEL),
+    "69 N": ((18.93, 69.64, 18.99, 69.665), 500, LEVEL),
     "people": (PHILADELPHIA, 600, LEVEL | {"people": PEOPLE}),
-    "river": (ROME, 500, LEVEL | {"forbidden": "river"}),
+    "river": (BANKS, 500, LEVEL | {"forbidden": "river"}),
     "levels that vary": (PHILADELPHIA, 600, {"people": PEOPLE, "levels": md.geo.LevelsFromPeople(2000.0)}),
 }
 
