@@ -8,20 +8,25 @@ const CLEARLY = 1 - 2 ** -40; // of a square
 const [AROUND_MASSES, REFINED, HALFWAY] = [9, 16, 12].map((size) => new Float64Array(size));
 const [ROWS_VALUE, ROWS_SLOPE, VALUE, ACROSS, UPWARD] = Array.from({ length: 5 }, () => new Float64Array(9));
 
-/** A function that is true if report y clearly keeps the condition on a cell.
+/** The reports that do not clearly keep the condition on a cell: they are compared in integers.
  *
  * starts (9,) has the first mass of each row of its patch. z and quarters are integer levels, those of quarters times 4. */
-function clearPatches(masses, starts, z, quarters) {
+function unclearReports(masses, starts, z, quarters, reports) {
   const level = (value, scale) => Number(value) * 2 ** -60 * scale;
   const own = z.length === 4 ? z.map((value) => level(value, 1)) : null;
   // On half a side slopes are half as large: levels of quarters, times 4 here, count by a half.
   const fine = quarters.map(([[a, b], [c, d]]) => [a, b, c, d].map((value) => level(value, 1 / 8)));
-  return (y) => {
+  const unclear = [];
+  for (let y = 0; y < reports; y++) {
     for (let k = 0; k < 9; k++) AROUND_MASSES[k] = masses[starts[k] + y];
-    if (own && isClearlyGentle(AROUND_MASSES, 0, 3, own)) return true;
+    if (own && isClearlyGentle(AROUND_MASSES, 0, 3, own)) continue;
     refine(AROUND_MASSES);
-    return ENDS.every(([i, j], q) => isClearlyGentle(REFINED, 4 * i + j, 4, fine[q]));
-  };
+    let isClear = true;
+    // The quarters begin at 0, 1, 4 and 5 of 4 x 4 masses.
+    for (let q = 0; q < 4 && isClear; q++) isClear = isClearlyGentle(REFINED, 4 * (q >> 1) + (q & 1), 4, fine[q]);
+    if (!isClear) unclear.push(y);
+  }
+  return unclear;
 }
 
 /** The masses of the quarters (4 x 4), times 16, by Chaikin's rule along both axes. */
