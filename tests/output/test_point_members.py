@@ -56,7 +56,7 @@ REFUSED = {
         table("x,y"),
         "are in degrees, and the map is in m (got x, y); name them: columns={'longitude': 'x'",
     ),
-    "words.csv": ("lon,lat\neast,north\n", "lon must be a number"),
+    "words.csv": ("lon,lat\n12.5004E,41.9003N\n", "lon must be a number (got row 1)"),
     "twice.csv": ("lon,lat,lat\n1,2,3\n", "two columns of one name"),
     "empty.geojson": (" \n", "is empty"),
     "exchanged.geojson": (json.dumps({**GEOJSON, "features": [feature(NORTH, EAST)]}), "write the longitude first"),

@@ -163,7 +163,8 @@ def _numbers(part: Part, name: str, form: str) -> Any:
     for k in np.flatnonzero(~np.isfinite(numbers)).tolist():
         word = words.iloc[k]
         if isinstance(word, str) and not is_missing(word):
-            raise InputError(f"{name} must be a number", field=FIELD, value=f"{word} in row {part.first + k}")
+            # Without the word, which may be a position such as 12°29'E.
+            raise InputError(f"{name} must be a number", field=FIELD, value=f"row {part.first + k}")
     # Degrees cannot exceed 1,000, so that a mark in them separates decimals.
     if part.doubtful is not None and form != "degrees":
         raise doubtful_number(part.doubtful, FIELD)
