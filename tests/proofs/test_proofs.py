@@ -135,7 +135,8 @@ def test_weaker_check_proves_nothing(name, tmp_path):
     done = make(tmp_path, f"{fails}.vo")
     assert done.returncode != 0
     assert f"{fails}.v" in done.stderr
-    assert "Syntax error" not in done.stderr
+    # The proof fails, not the reading of the text or of a compiled file.
+    assert not re.search("Syntax error|inconsistent assumptions|bad version", done.stderr)
 
 
 def test_sources_are_complete():
