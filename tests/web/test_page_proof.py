@@ -459,7 +459,7 @@ def test_large_pages_refuse_masses_above_a_tight_inequality(fast_outcomes):
     assert any("exceeds e^d" in fault["text"] for fault in fast_outcomes["a unit"]["faults"])
 
 
-@pytest.mark.parametrize("name", ["plane", ANYWHERE])
+@pytest.mark.parametrize("name", few_by_default(["plane", ANYWHERE], ANYWHERE))
 @pytest.mark.obligation("page-proof")
 def test_rounded_pages_are_proved_whole(tmp_path, monkeypatch, name):
     monkeypatch.setattr(page_table, "MOST_EXACT", 1)
