@@ -17,6 +17,7 @@ from mechdesign import save
 from mechdesign.errors import InputError, VerificationError
 from mechdesign.surveys.document import EstimateDocument
 from mechdesign.surveys.page import STOPS, outward
+from mechdesign.surveys.page import _interval as interval_words
 
 
 @needs_browser()
@@ -155,3 +156,16 @@ def test_shades_are_those_of_the_maps():
     script = (ROOT / "mechdesign/web/browser/view/colours.js").read_text()
     maps = {tuple(map(int, stop)) for stop in re.findall(r"\[(\d+), (\d+), (\d+)\]", script)}
     assert set(STOPS) < maps
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (-0.12, 1.4, "0.00 % to 100.00 %"),
+        (0.2, 1.4, "at least 20.00 %"),
+        (-0.1, 0.3, "at most 30.00 %"),
+        (0.1, 0.3, "10.00 % to 30.00 %"),
+    ],
+)
+def test_intervals_of_shares_stay_within_100_percent(low, high, words):
+    assert interval_words(low, high) == words
