@@ -62,7 +62,7 @@ def test_planted_defect_is_found_and_no_other(name, at):
     assert kinds(audit_of(name) if at[0] > 0 else audit_of(name, at=at)) == PLANTED[name]
 
 
-@pytest.mark.parametrize("name", few_by_default(CORRECT, *CORRECT[:2]))
+@pytest.mark.parametrize("name", few_by_default(CORRECT, "planar_laplace"))
 @pytest.mark.parametrize("seed", [0, *(pytest.param(k, marks=pytest.mark.exhaustive) for k in range(1, 50))])
 def test_correct_law_has_no_finding(name, seed):
     at = [(41.9, 12.5), (-33.9, 179.999), (64.1, -21.9)][seed % 3]
@@ -78,6 +78,7 @@ def town_mechanism():
     return md.baselines.planar_laplace(md.DesignProblem(domain, metric, prior, md.losses.Distance()))
 
 
+@pytest.mark.study
 def test_certified_sampler_has_no_finding():
     """Reports that are drawn in advance, as one by one they take long. A bound above the claim would refute the
     certificate: the cells of two positions 500 m apart are 895 m apart at most."""
