@@ -63,6 +63,9 @@ python_maximum_signature_line_length = 88
 python_use_unqualified_type_names = True
 add_module_names = False
 
+# Without running the examples, such as with -D plot_gallery=0, their thumbnails are not there.
+suppress_warnings = ["sphinx_gallery.thumbnail"]
+
 sphinx_gallery_conf = {
     "examples_dirs": "gallery",
     "gallery_dirs": "tutorials/examples",
