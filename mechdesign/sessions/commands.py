@@ -125,6 +125,7 @@ def report(
         raise InputError("exactly one place is required", field="at", remedy=remedy)
     import numpy as np
 
+    from mechdesign.problem.classes import place_number
     from mechdesign.problem.locate import refuse_degrees
     from mechdesign.sessions.session import Session
     from mechdesign.sessions.terminal import show_release
@@ -137,7 +138,8 @@ def report(
         location = domain.plane.forward(np.array([lon]), np.array([lat]))[0].tolist()
     elif location is not None and len(location) == domain.dimension:
         refuse_degrees(domain, np.array([location]), only_if_rare=False)
-    show_release(opened.report(secret, at=location, tick=tick), domain, as_json=as_json)
+    place = None if secret is None else place_number(secret, domain.labels or (), "secret")
+    show_release(opened.report(place, at=location, tick=tick), domain, as_json=as_json)
 
 
 def account(file: SessionArgument, as_json: JsonOption = False) -> None:

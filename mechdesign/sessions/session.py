@@ -13,7 +13,7 @@ import numpy as np
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import BudgetError, InputError
-from mechdesign.problem.classes import place_number
+from mechdesign.problem.classes import number_of_label
 from mechdesign.problem.domain import AXES, Domain
 from mechdesign.problem.locate import nearest_node
 from mechdesign.sessions.advance import SessionState, draw_report, live_draws, plan_tick, replay
@@ -259,7 +259,7 @@ class Session(FrozenRecord):
         if cell is not None and at is not None:
             raise InputError("cannot be combined with at", field="cell", value=cell)
         if cell is not None:
-            cell = place_number(cell, domain.labels or (), "secret") if isinstance(cell, str) else cell
+            cell = number_of_label(domain, cell) if isinstance(cell, str) else cell
             (place,) = self.design.samplers[0].rows.check([cell]).tolist()
             return int(place)
         if at is None:

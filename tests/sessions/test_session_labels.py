@@ -43,5 +43,5 @@ def test_session_of_python_takes_labels(design, tmp_path):
     session = md.sessions.Session.create(tmp_path / "me.session", design=design, limit=3)
     release = session.report("low", tick=0)
     assert (release.place, release.label) == (0, "low")
-    with pytest.raises(InputError, match="is not a secret"):
+    with pytest.raises(InputError, match="lower"):
         session.report("lower", tick=1)

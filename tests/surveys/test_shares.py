@@ -306,7 +306,7 @@ def test_an_estimate_without_areas_is_a_distribution():
     ("given", "field"),
     [
         ({"method": "moments"}, "method"),
-        ({"seed": -1}, "seed"),
+        ({"rng": -1}, "rng"),
         ({"confidence": 95.0}, "confidence"),
         ({"areas": Partition.of_labels([0, 1])}, "areas"),
         ({"areas": None, "against": [np.ones(36)]}, "against"),
