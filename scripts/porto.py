@@ -133,16 +133,18 @@ def as_package(folder: Path) -> Path:
 def types(app: Path) -> None:
     """Check the types of an app that uses the client as navigator.geolocation."""
     (app / "typed.mts").write_text(TYPED)
-    words = "--noEmit --strict --target es2022 --lib es2022,dom --module nodenext --moduleResolution nodenext"
-    run(program("tsc"), *words.split(), "typed.mts", folder=app)
+    command = "tsc --noEmit --strict --target es2022 --lib es2022,dom --module nodenext typed.mts"
+    name, *words = command.split()
+    run(program(name), *words, folder=app)
     print("  the client is a Geolocation")
 
 
 def bundle(app: Path) -> None:
     """Bundle an app with esbuild, the table in it."""
     (app / "app.mjs").write_text(APP)
-    words = "--bundle --minify --loader:.bin=binary --target=es2022 --format=esm --outfile=bundle.js"
-    run(program("esbuild"), "app.mjs", *words.split(), folder=app)
+    command = "esbuild app.mjs --bundle --minify --loader:.bin=binary --target=es2022 --format=esm --outfile=bundle.js"
+    name, *words = command.split()
+    run(program(name), *words, folder=app)
     sizes(app / "bundle.js")
 
 

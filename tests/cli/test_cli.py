@@ -34,8 +34,8 @@ SUMMARY = [
     "stopped", "seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark",
 ]  # fmt: skip
 ROW = [
-    "mechanism", "loss", "lower_bound", "gap", "remapped_loss", "expected_distance", "claimed_epsilon",
-    "effective_epsilon", "ratio", "epsilon_lower_bound", "rank", "asymptotic_mse", "position_loss",
+    "mechanism", "loss", "lower_bound", "lower_bound_of", "gap", "remapped_loss", "expected_distance",
+    "claimed_epsilon", "effective_epsilon", "ratio", "epsilon_lower_bound", "rank", "asymptotic_mse", "position_loss",
     "claim_over", "row_ratio",
 ]  # fmt: skip
 VERIFIED = [

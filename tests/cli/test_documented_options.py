@@ -26,7 +26,21 @@ pytestmark = needs(
 
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 COMMAND = re.compile(r"(?:python -m )?mechdesign ((?:session )?[a-z]+)(?![\w./=-])")
-OTHERS = ("pip", "pytest", "python -m", "esbuild", "ogr2ogr", "npm", "npx", "cc", "git", "ruff", "sphinx", "docker")
+OTHERS = (
+    "pip",
+    "pytest",
+    "python -m",
+    "esbuild",
+    "tsc",
+    "ogr2ogr",
+    "npm",
+    "npx",
+    "cc",
+    "git",
+    "ruff",
+    "sphinx",
+    "docker",
+)
 OF_OTHERS = {"--run-all", "--bundle", "--loader", "--target", "--nthreads", "--no-sandbox", "--collect-only"}
 OF_OTHERS |= {"--count"}  # of a problem file that a benchmark writes
 SCRIPTS = ("scripts", "benchmarks", "docs")

@@ -5,12 +5,12 @@ import math
 from fractions import Fraction
 
 import numpy as np
+import psutil
 import pytest
 from fixtures.rows import few_by_default
 from scipy.ndimage import label
 
 from mechdesign import Domain, Euclidean
-from mechdesign.base import memory as size
 from mechdesign.errors import InputError, SizeError
 from mechdesign.extend import Edges
 from mechdesign.problem import lattice
@@ -146,7 +146,7 @@ def test_centres_lost_in_rounding_are_refused(monkeypatch, cell, origin, excess)
 
 
 def test_pairs_that_would_not_fit_in_memory_are_refused(monkeypatch):
-    monkeypatch.setattr(size.psutil, "virtual_memory", lambda: type("Memory", (), {"available": 10_000}))
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: type("Memory", (), {"available": 10_000}))
     for domain, pairs in (
         (Domain(kind="nodes", points=np.arange(40.0)[:, None], unit="1"), lattice.all_pairs),
         (Domain(kind="points", points=np.arange(40.0)[:, None], unit="m"), lattice.irreducible_pairs),

@@ -55,6 +55,8 @@ def read(path):
 
 @pytest.mark.parametrize("name", CENTRES)
 def test_geopandas_reads_areas_with_their_polygons(run_json, tmp_path, name) -> None:
+    pytest.importorskip("geopandas", reason="geopandas is not installed")
+    pytest.importorskip("pyogrio", reason="needs the extra: pip install 'mechdesign[layers]'")
     words, plane = survey(tmp_path, name)
     files = [tmp_path / f"e{suffix}" for suffix in SUFFIXES]
     outputs = [word for path in files for word in ("-o", path)]

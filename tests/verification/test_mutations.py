@@ -139,7 +139,9 @@ def test_honest_files_are_certified_and_true(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", few_by_default(KINDS, *LEADING))
 def test_unchanged_draft_is_the_file(kind: str) -> None:
-    assert Draft.of(kind, honest_file(kind)).dataset().identical(honest_file(kind))
+    # Files do not contain the grid mapping of a Dataset on Earth: it follows from the attribute `domain`.
+    file = honest_file(kind).drop_vars("spatial_ref", errors="ignore")
+    assert Draft.of(kind, file).dataset().identical(file)
 
 
 def test_a_number_gives_the_same_mutant_again() -> None:
