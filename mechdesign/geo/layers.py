@@ -18,16 +18,21 @@ def is_layer(path: str | Path) -> bool:
     return Path(path).suffix.lower() in SUFFIXES
 
 
+def require_one_layer(path: str | Path, field: str, *, remedy: str | None = None) -> None:
+    """Refuse a file with several layers by their names."""
+    pyogrio = import_optional("pyogrio", "layers")
+    layers = pyogrio.list_layers(path)
+    if len(layers) != 1:
+        names = ", ".join(map(str, layers[:, 0]))
+        raise FileFormatError("must hold one layer", field=field, value=f"{Path(path).name}: {names}", remedy=remedy)
+
+
 def read_layer(path: str | Path, field: str) -> list[tuple[Any, dict[str, Any], str | None]]:
     """The geometry, the properties and the declared coordinate system of every feature of the only layer of a file."""
     pyogrio = import_optional("pyogrio", "layers")
     shapely = import_optional("shapely", "geo")
     with readable(path, field):
-        layers = pyogrio.list_layers(path)
-        if len(layers) != 1:
-            names = ", ".join(map(str, layers[:, 0]))
-            message = "must hold one layer"
-            raise FileFormatError(message, field=field, value=f"{Path(path).name}: {names}", remedy=_CONVERT)
+        require_one_layer(path, field, remedy=_CONVERT)
         meta, _, geometries, columns = pyogrio.raw.read(path, force_2d=True)
         fields = [str(name) for name in meta["fields"]]
         rows = zip(*(column.tolist() for column in columns), strict=True) if fields else [()] * len(geometries)

@@ -21,6 +21,7 @@ from mechdesign.base.files import readable
 from mechdesign.base.log import log_note
 from mechdesign.base.optional import import_optional
 from mechdesign.errors import FileFormatError, InputError
+from mechdesign.geo.layers import require_one_layer
 from mechdesign.output.point_files.parquet_points import point_wkb
 from mechdesign.output.point_files.parts import ROWS, Part, PointFormat, ReportedPart
 
@@ -217,10 +218,7 @@ def read_layer(path: Path, *, crs: str | None = None, on_note: Callable[[str], N
     pyproj = import_optional("pyproj", "geo")
     shapely = import_optional("shapely", "geo")
     with readable(path, _FIELD):
-        layers = pyogrio.list_layers(path)
-        if len(layers) != 1:
-            names = ", ".join(map(str, layers[:, 0]))
-            raise FileFormatError("must hold one layer", field=_FIELD, value=f"{path.name}: {names}")
+        require_one_layer(path, _FIELD)
         system = pyogrio.read_info(path)["crs"] or crs
         if system is None:
             remedy = "name it: crs='EPSG:27700'"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fixtures.random_device_maps import SAMPLER, flat
+from fixtures.random_device_maps import NEXT_BYTES, SAMPLER, flat
 
 import mechdesign as md
 from mechdesign.sessions.rest import visit_of
@@ -18,17 +18,15 @@ CC = shutil.which("cc")
 pytestmark = pytest.mark.skipif(CC is None, reason="needs a C compiler, as cc: the sampler is C99")
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-O2")
 CELLS = (9, 7)  # of the map "far"
-PROGRAM = """
+PROGRAM = (
+    """
 #include "sample_region.c"
 #include <stdio.h>
 #include <stdlib.h>
 
-static int next_bytes(void *context, unsigned char *bytes, size_t count) {
-  uint64_t *state = context;
-  while (count-- > 0) *state = *state * 6364136223846793005u + 1442695040888963407u, bytes[count] = *state >> 56;
-  return 0;
-}
-
+"""
+    + NEXT_BYTES
+    + """
 int main(int words, char **word) {
   struct region region;
   struct region_kept kept[64];
@@ -58,6 +56,7 @@ int main(int words, char **word) {
   return code;
 }
 """
+)
 
 
 @pytest.fixture(scope="module")
