@@ -1,7 +1,7 @@
 """Blurring code as a function of positions and seeds: a function of Python, or a command that reads lines of JSON.
 
 A call takes positions (n, 2) in degrees and seeds (n,), and returns reports (n, 3): latitude, longitude, and the
-accuracy in m, NaN where there is none. A position without a report has NaN everywhere.
+accuracy in m, NaN for a report without an accuracy. A position without a report has NaN everywhere.
 """
 
 from __future__ import annotations

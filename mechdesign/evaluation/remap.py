@@ -39,7 +39,7 @@ def bayes_remap(mechanism: xr.Dataset) -> xr.Dataset:
 
     Returns
     -------
-    xarray.Dataset, whose expected loss is no larger
+    xarray.Dataset, whose expected loss is at most that of the mechanism
 
     Examples
     --------

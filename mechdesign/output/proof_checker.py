@@ -39,7 +39,7 @@ def claims_proved_by(checker: str | Path, stored: MechanismFile) -> list[str]:
 
 
 def checker_program(checker: str | Path) -> str:
-    """Return the path of a program, or raise an InputError if there is none."""
+    """Return the path of a program, or raise an InputError for an unknown one."""
     program = shutil.which(checker)
     if program is None:
         raise InputError("is not a program", field="checker", value=checker, remedy=_REMEDY)

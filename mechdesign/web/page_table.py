@@ -32,7 +32,7 @@ class PageTable:
     carried: Indices | None = None
 
     def note(self) -> str | None:
-        """A sentence about the difference from the table of the file; None if there is none."""
+        """A sentence about the difference from the table of the file; None for an equal table."""
         if self.rounded is not None:
             return f"The table of this page was {self.rounded.sentence()}."
         if self.carried is not None:

@@ -91,22 +91,26 @@ def test_header_of_a_table_has_claim_and_figures(tmp_path):
     mechanism = MECHANISMS["line"]()
     assert read(export(mechanism, tmp_path / "unsaved.csv"))[0]["sha256"] is None
     file = save(mechanism, tmp_path / "file.nc").read_bytes()
-    told, _, _ = read(export(mechanism, tmp_path / "t.csv"))
-    assert (told.pop("format"), told.pop("unit"), told.pop("table")) == ("mechdesign/table/1", "km", "t.csv")
-    assert told.pop("table_sha256") == hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest()
-    assert len(told.pop("content_sha256")) == 64
+    comments, _, _ = read(export(mechanism, tmp_path / "t.csv"))
+    assert (comments.pop("format"), comments.pop("unit"), comments.pop("table")) == (
+        "mechdesign/table/1",
+        "km",
+        "t.csv",
+    )
+    assert comments.pop("table_sha256") == hashlib.sha256((tmp_path / "t.csv").read_bytes()).hexdigest()
+    assert len(comments.pop("content_sha256")) == 64
     sampler = Sampler(mechanism)
     radii = [float(sampler.label_report(report).coords["accuracy"]) for report in range(5)]
-    assert told.pop("accuracy") == pytest.approx(radii, rel=0.01)
-    assert told.pop("edge") == exported_edges(mechanism, range(5))
+    assert comments.pop("accuracy") == pytest.approx(radii, rel=0.01)
+    assert comments.pop("edge") == exported_edges(mechanism, range(5))
     sizes = {"secrets": 5, "reports": 5, "edges": len(mechanism["edge_tail"])}
     for name in ("prior", "dual"):
-        assert [float.fromhex(x) for x in told.pop(name)] == mechanism[name].values.tolist()
-    assert [list(map(int, steps.split())) for steps in told.pop("tree")] == mechanism["tree"].values.tolist()
+        assert [float.fromhex(x) for x in comments.pop(name)] == mechanism[name].values.tolist()
+    assert [list(map(int, steps.split())) for steps in comments.pop("tree")] == mechanism["tree"].values.tolist()
     described = {name: json.loads(mechanism.attrs[name]) for name in ("metric", "domain")}
     claim = described | {"positions": None, "denominator": "2^62"}
     said = {"claim": claim, "sha256": hashlib.sha256(file).hexdigest()}
-    assert told == {key: mechanism.attrs[key] for key in COMMENTS} | said | sizes
+    assert comments == {key: mechanism.attrs[key] for key in COMMENTS} | said | sizes
     assert b"\r" not in (tmp_path / "t.csv").read_bytes()
 
 
@@ -167,8 +171,8 @@ def factored_mechanism():
 
 def test_factored_rows_read_back_exactly(tmp_path):
     mechanism = factored_mechanism()
-    told, header, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(3, 6)))
-    assert told["claim"]["denominator"] == "row_sum"
+    comments, header, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(3, 6)))
+    assert comments["claim"]["denominator"] == "row_sum"
     assert header[-3:] == ["probability", "mass", "row_sum"]
     assert [(int(row[0]), int(row[3])) for row in rows] == [(u, y) for u in range(3, 6) for y in range(16)]
     exact = FactoredMechanism(dataset=mechanism)
@@ -182,9 +186,9 @@ def test_factored_rows_read_back_exactly(tmp_path):
 
 def test_rows_of_a_table(tmp_path):
     mechanism = MECHANISMS["line"]()
-    told, _, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(1, 3)))
-    assert told["edge"] == exported_edges(mechanism, range(1, 3))
-    assert [edge[:2] for edge in told["edge"]] == [[1, 2]]
+    comments, _, rows = read(export(mechanism, tmp_path / "t.csv", rows=range(1, 3)))
+    assert comments["edge"] == exported_edges(mechanism, range(1, 3))
+    assert [edge[:2] for edge in comments["edge"]] == [[1, 2]]
     assert [int(row[-1]) for row in rows] == mechanism["mass"].values[1:3].ravel().tolist()
 
 

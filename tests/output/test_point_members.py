@@ -87,10 +87,10 @@ def test_member_is_refused_with_a_sentence(tmp_path, name) -> None:
     (tmp_path / name).write_bytes(text.encode())
     with pytest.raises(InputError) as caught:
         sample_file(mechanism(), tmp_path / name, tmp_path / "r.csv")
-    told = str(caught.value)
-    assert message in told
-    assert "\n" not in told
-    assert not any(f"{value:.4f}"[:6] in told for value in (EAST, NORTH))
+    sentence = str(caught.value)
+    assert message in sentence
+    assert "\n" not in sentence
+    assert not any(f"{value:.4f}"[:6] in sentence for value in (EAST, NORTH))
     assert not (tmp_path / "r.csv").exists()
 
 

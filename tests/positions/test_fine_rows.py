@@ -121,5 +121,5 @@ def test_a_page_proves_finer_rows(tmp_path, parts):
     texts = [pages.texts_of(design_of(parts))]
     assert [outcome["faults"] for outcome in pages.proved_in_node(tmp_path, texts)] == [[]]
     (tmp_path / "texts.json").write_text(json.dumps([vars(text) for text in texts]))
-    for told, text in zip(pages.in_node(tmp_path, pages.proof_script() + pages.SENTENCES), texts, strict=True):
-        assert told["headline"] == json.loads(text.contents)["facts"]["sentence"]
+    for sentences, text in zip(pages.in_node(tmp_path, pages.proof_script() + pages.SENTENCES), texts, strict=True):
+        assert sentences["headline"] == json.loads(text.contents)["facts"]["sentence"]

@@ -60,13 +60,13 @@ def test_geopandas_reads_areas_with_their_polygons(run_json, tmp_path, name) -> 
     words, plane = survey(tmp_path, name)
     files = [tmp_path / f"e{suffix}" for suffix in SUFFIXES]
     outputs = [word for path in files for word in ("-o", path)]
-    code, told = run_json(*words, "--areas", tmp_path / "districts.geojson", *outputs)
+    code, document = run_json(*words, "--areas", tmp_path / "districts.geojson", *outputs)
     assert code == 0
     for path in files:
         frame = read(path).set_index("area")
         assert frame.crs.to_authority() in (("EPSG", "4326"), ("OGC", "CRS84"))
         assert list(frame.index) == ["west", "east", "elsewhere"]
-        for row in told["areas"]:
+        for row in document["areas"]:
             for column in ("estimate", "share", "low", "high", "standard_error"):
                 assert frame.loc[row["area"], column] == pytest.approx(row[column], rel=1e-12)
         assert frame["code"].tolist()[:2] == [7, 8]
@@ -84,9 +84,9 @@ def test_geopandas_reads_areas_with_their_polygons(run_json, tmp_path, name) -> 
 
 def test_the_hole_is_outside_its_area(run_json, tmp_path) -> None:
     words, _ = survey(tmp_path)
-    code, told = run_json(*words, "--areas", tmp_path / "districts.geojson", "-o", tmp_path / "e.geojson")
+    code, document = run_json(*words, "--areas", tmp_path / "districts.geojson", "-o", tmp_path / "e.geojson")
     assert code == 0
-    areas = {row["cell"]: row["area"] for row in told["cells"]}
+    areas = {row["cell"]: row["area"] for row in document["cells"]}
     assert areas[15] == "elsewhere"
     assert [sum(area == name for area in areas.values()) for name in ("west", "east")] == [8, 7]
     features = json.loads((tmp_path / "e.geojson").read_text())["features"]

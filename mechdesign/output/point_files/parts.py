@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReportedPart:
-    """Reports of consecutive points: a data frame, and the degrees (b, 2) of reports, nan where there is none."""
+    """Reports of consecutive points: a data frame, and the degrees (b, 2) of reports, nan for points without one."""
 
     frame: Any
     degrees: Points | None

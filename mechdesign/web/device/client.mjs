@@ -84,7 +84,7 @@ export class Client {
     return this.#memory.status();
   }
 
-  /** {report, time} of the report that was given last, and when; null if there is none. It costs nothing. */
+  /** {report, time} of the report that was given last, and when; null before the first. It costs nothing. */
   async lastReport() {
     const last = await this.#memory.last((kept) => this.#rows.canReport(kept));
     return last && Object.freeze({ report: this.#withPlace(last.report), time: last.time });

@@ -75,7 +75,7 @@ export class Memory {
     });
   }
 
-  /** {report, time} of the last report, to a minute; null if there is none. */
+  /** {report, time} of the last report, to a minute; null before the first. */
   last(canReport) {
     return this.#ledger.alone(async () => {
       const { given } = await this.#read();

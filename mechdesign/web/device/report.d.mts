@@ -115,7 +115,7 @@ export class Client {
   /** From a cell, or from its centre where positions are drawn. */
   reportCell(cell: number): Promise<Reported>;
   status(): Promise<Status>;
-  /** The report that was given last; null if there is none. */
+  /** The report that was given last; null before the first. */
   lastReport(): Promise<LastReport | null>;
   /** Forget all reports; payments stay. */
   forget(): Promise<void>;
@@ -192,7 +192,7 @@ export interface FixOptions {
 export interface GeolocationOptions {
   /** By default navigator.geolocation. */
   source?: FixSource;
-  /** Where the budget is spent: "last" (the default), the last report with its time, or the area if there is none; "area",
+  /** Where the budget is spent: "last" (the default), the last report with its time, or the area before the first; "area",
    * the centre of the map with a radius that holds all of it; "refuse", an error with code 2. */
   whenSpent?: "last" | "area" | "refuse";
 }

@@ -103,7 +103,7 @@ class CellNumbers {
     this.at = new Map(cells.map((cell, u) => [this.numberOf(cell), u]));
   }
 
-  /** The secret between u and v, on the line through both, that is nearest to v; undefined if there is none. */
+  /** The secret between u and v, on the line through both, that is nearest to v; undefined if no secret lies there. */
   before(u, v) {
     const [from, to] = [this.cells[u], this.cells[v]];
     const divisor = to.reduce((a, place, k) => greatestDivisor(a, Math.abs(place - from[k])), 0);
