@@ -44,8 +44,9 @@ OBLIGATIONS = {
         ("problem/metric.py", "problem/line_integrals.py", "problem/privacy_level.py", "problem/domain.py"),
     ),
     "tree-bound": Obligation(
-        "A lower bound that trees prove is one, whatever the trees and multipliers are: in verify, and in verify_table.py.",
-        ("verification/tree_bound.py", "verification/verify_table.py"),
+        "A lower bound that trees prove is one, whatever the trees and multipliers are: in verify, in verify_table.py, and on"
+        " a page.",
+        ("verification/tree_bound.py", "verification/verify_table.py", "web/browser/proof/trees.js"),
     ),
     "exponential-bound": Obligation("The bound of e^d is a lower bound.", ("mechanism/certificate.py",)),
     "edges-imply-pairs": Obligation(
@@ -140,7 +141,7 @@ OBLIGATIONS = {
     "page-proof": Obligation(
         "A page turns green only for the table that it carries. Row sums, inequalities, gradients and repeated figures are"
         " checked in the browser, which composes its sentences itself. It takes as given, and lists, integrals of a level,"
-        " that the level is above the levels at corners, coordinates, and lower bounds.",
+        " that the level is above the levels at corners, coordinates, and lower bounds that its trees do not prove.",
         ("web/browser/proof/prove.js",),
     ),
     "client-draws": Obligation(

@@ -125,7 +125,8 @@ def mechanism_contents(table: PageTable, facts: dict[str, Any], over: str | Path
         beside["packed"], left_out = np.frombuffer(table.container, np.uint8), _TABLE
     elif table.carried is not None:
         beside |= _rows_beside(stored, table.carried)
-        left_out = _TABLE
+        # Without all edges trees prove nothing.
+        left_out = (*_TABLE, "tree")
     degrees = degrees_of(stored.domain, stored_points(mechanism, "secret"))
     if degrees is not None:
         beside["degrees"] = degrees

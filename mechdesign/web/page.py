@@ -47,6 +47,7 @@ _PROOF = (
         "discs",
         "figures",
         "factors",
+        "trees",
     ),
     *("nouns", "squares", "paths", "protection", "sentence", "region", "prove", "open"),
 )  # of web/browser/proof, in the order in which they are read

@@ -14,7 +14,7 @@ from fixtures.forged_files import rewritten
 from fixtures.problems import CASES, euclidean_grid
 from fixtures.rows import few_by_default
 from fixtures.tolerances import REORDERED
-from numpy.random import Generator
+from fixtures.tree_mutants import mutate
 from reference.trees import proved_by_trees
 
 import mechdesign as md
@@ -96,25 +96,6 @@ def test_four_routes_prove_the_bound_of_the_file(name: str) -> None:
     assert reference * (1 - REORDERED) <= plain_bound(*parts(name)) <= reference
     assert reference * (1 - REORDERED) <= small_bound(*parts(name)) <= reference
     assert reference * (1 - COMPILED) <= compiled_bound(*parts(name)) <= reference
-
-
-def mutate(rng: Generator, dual: np.ndarray, steps: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Other parents, for some or all reports, or other multipliers."""
-    dual, steps, size = dual.copy(), steps.copy(), len(dual)
-    kind = rng.integers(6)
-    if kind == 0:  # any numbers, beyond the places too
-        at = rng.random(steps.shape) < rng.choice([0.01, 0.3, 1.0])
-        steps[at] = rng.integers(0, 2**16, at.sum())
-    elif kind == 1:  # trees of other reports
-        steps = steps[rng.permutation(len(steps))]
-    elif kind == 2:  # places nearby, in circles too
-        at = rng.random(steps.shape) < 0.2
-        steps[at] += rng.integers(-size, size, at.sum()).astype(np.uint16)
-    if kind >= 2:
-        factor = rng.choice([0.5, 1.001, 1.0 + 1e-9, 2.0, -1.0, 1e6, 1e300])
-        at = rng.random(size) < rng.choice([0.05, 1.0])
-        dual[at] *= factor
-    return dual, steps
 
 
 FEW = [("map", 60), ("steep", 60), ("discrete", 100)]

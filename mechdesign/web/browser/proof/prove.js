@@ -26,7 +26,7 @@ function* prove(page, { all = false, around } = {}) {
     yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 0.96);
   if (claims && capsOf(page).length) yield* part(proveCaps(page, outcome), "comparing discs", 0.96, 0.97);
   // The factor follows from rows and a claim that are proved, so it is computed last.
-  if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "computing the factor of the sentence", 0.97, 1);
+  if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "computing the factor of the sentence", 0.97, 0.99);
   if (claims) {
     outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.figures));
     outcome.assumed.push("Coordinates, units, prior and names are those of the file.");
@@ -39,16 +39,26 @@ function* prove(page, { all = false, around } = {}) {
       outcome.assumed.push("The loss to the true position was computed by mechdesign when this page was made, not here.");
     if (attribute(page, "any_lower_bound") !== undefined)
       outcome.assumed.push("The bound over every mechanism was recomputed by mechdesign verify when this page was made, not here.");
-    if (attribute(page, "lower_bound") !== undefined) {
-      const checked = contents.verification.lower_bound_checked === true;
-      outcome.assumed.push(
-        checked
-          ? "The lower bound was recomputed by mechdesign verify when this page was made, not here."
-          : `The lower bound in the file was not checked: ${contents.verification.lower_bound_reason ?? "the file lacks its proof"}.`,
-      );
-    }
+    if (attribute(page, "lower_bound") !== undefined) yield* part(proveBound(page, outcome), "adding up trees of the lower bound", 0.99, 1);
   }
   return outcome;
+}
+
+/** Prove the lower bound by the trees of the page, if it has them. */
+function* proveBound(page, outcome) {
+  const { verification: verified } = page.contents;
+  if (verified.lower_bound_checked !== true) {
+    outcome.assumed.push(`The lower bound in the file was not checked: ${verified.lower_bound_reason ?? "the file lacks its proof"}.`);
+    return;
+  }
+  const [stated, bound] = [attribute(page, "lower_bound"), yield* lowerBoundOfTrees(page)];
+  if (bound === null) {
+    outcome.assumed.push("The lower bound was recomputed by mechdesign verify when this page was made, not here.");
+    return;
+  }
+  outcome.figures.lower_bound = bound;
+  if (stated <= bound + AGREE * Math.abs(bound)) outcome.proved.push(treeBoundWords(page, bound));
+  else outcome.faults.push({ text: `lower_bound: the page states ${stated}, but its trees prove ${bound}` });
 }
 
 /** Prove the limits on the posterior of discs. */
