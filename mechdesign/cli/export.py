@@ -63,10 +63,28 @@ TABLE = Exporter(write=_write_table, takes=frozenset({"rows", "degrees", "with_v
 EXPORTERS: Registry[Exporter] = Registry("exporters")  # by suffix; those of tables are `FORMATS`
 
 
+def _exporter_of(output: Path, kind: str) -> Exporter:
+    """The writer for the suffix of an output, of this kind where there is one."""
+    suffix = output.suffix.lower()
+    if kind == "designer" and f"{kind}{suffix}" not in EXPORTERS:
+        raise InputError("is a page", field="designer", value=output, remedy="use a name ending in .html")
+    if suffix not in EXPORTERS:
+        from mechdesign.output.export import FORMATS
+
+        if suffix not in FORMATS:
+            known = ", ".join(sorted({name for name in (*FORMATS, *EXPORTERS) if name.startswith(".")}))
+            raise InputError("unknown kind of output", field="output", value=output, remedy=f"use one of {known}")
+    return EXPORTERS.get(f"{kind}{suffix}", EXPORTERS.get(suffix, TABLE))
+
+
 # Options of typer stand in the signature: each is a word of the command.
 def export(
-    files: Annotated[list[Path], typer.Argument(help=_FILES_HELP, metavar="FILE")],
     output: Annotated[Path, typer.Option("-o", "--output", help=_OUTPUT_HELP)],
+    files: Annotated[list[Path] | None, typer.Argument(help=_FILES_HELP, metavar="FILE")] = None,
+    designer: Annotated[
+        bool,
+        typer.Option("--designer", help="Without FILE: a page that designs a table of up to 64 cells in a browser."),
+    ] = False,
     rows: Annotated[str | None, typer.Option("--rows", help=_ROWS_HELP)] = None,
     degrees: Annotated[bool, typer.Option("--degrees", help="Tables: add longitude and latitude (extra geo).")] = False,
     with_verifier: Annotated[
@@ -100,15 +118,14 @@ def export(
     """
     from mechdesign.output import text_tables as printing
 
-    suffix, [file, *mechanisms] = output.suffix.lower(), files
-    if suffix not in EXPORTERS:
-        from mechdesign.output.export import FORMATS
-
-        if suffix not in FORMATS:
-            known = ", ".join(sorted({name for name in (*FORMATS, *EXPORTERS) if name.startswith(".")}))
-            raise InputError("unknown kind of output", field="output", value=output, remedy=f"use one of {known}")
-    # A table and a layer of cells have the suffix .parquet.
-    exporter = EXPORTERS.get(f"cells{suffix}" if cells and f"cells{suffix}" in EXPORTERS else suffix, TABLE)
+    [file, *mechanisms] = files or [Path()]
+    # A table and a layer of cells have the suffix .parquet, a page of a file and one that designs .html.
+    kind = "designer" if designer else "cells" if cells else ""
+    if designer and files:
+        raise InputError("designs in the browser, so it takes no file", field="designer", value=file)
+    if not (designer or files):
+        raise InputError("is missing", field="files", remedy="see mechdesign export --help")
+    exporter = _exporter_of(output, kind)
     options: dict[str, Any] = {"rows": rows, "degrees": degrees, "with_verifier": with_verifier, "over": over}
     options |= {"title": title, "from_place": from_place, "cells": cells, "crs": crs}
     options["bits"] = bits
@@ -117,13 +134,13 @@ def export(
     for name, value in options.items():
         if value and name not in exporter.takes:
             raise InputError(
-                f"does not apply to {suffix or 'a client'}",
+                f"does not apply to {'the page that designs' if designer else output.suffix.lower() or 'a client'}",
                 field=_NAMES.get(name, name.replace("_", "-")),
                 value=output,
             )
     taken = {name: value for name, value in options.items() if name in exporter.takes}
     printing.note_compiling()
-    with printing.progress(f"export {file.name}") as on_progress:
+    with printing.progress(f"export {file.name or output.name}") as on_progress:
         written = exporter.write(file, output, overwrite=overwrite, on_progress=on_progress, **taken)
     if written is None:
         printing.show_file(output, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Exporters of `mechdesign export` for the web: a page that proves its figures, and the client folder of an app."""
+"""Exporters of `mechdesign export` for the web: pages that prove or design, and the client folder of an app."""
 
 from __future__ import annotations
 
@@ -48,5 +48,13 @@ def _write_client(
     return {"folder": str(written), "bytes": sizes}, words
 
 
+def _write_designer(_: Path, output: Path, *, title: str | None, overwrite: bool, on_progress: Any) -> None:
+    """Write the page that designs; it needs no file."""
+    from mechdesign.web.designer import save_designer
+
+    save_designer(output, title=title, overwrite=overwrite)
+
+
+DESIGNER = Exporter(write=_write_designer, takes=frozenset({"title"}))
 PAGE = Exporter(write=_write_page, takes=frozenset({"mechanisms", "over", "title"}))
 CLIENT = Exporter(write=_write_client, takes=frozenset({"bits"}))

@@ -31,7 +31,7 @@ from mechdesign.web.page_table import page_table
 SUFFIXES = (".html", ".htm")
 _DEVICE = ("frame", "table", "region", "plane", "places", "draw", "ball")  # of web/device
 _SHARED = (
-    "checkFactors, exactly, randomBytes, sha256, backward, readFrame, readRegion, NODES, WEIGHTS, "
+    "checkFactors, exactly, randomBytes, sha256, forward, backward, readFrame, readRegion, NODES, WEIGHTS, "
     "Places, TableRows, PositionRows, FactorRows, RegionRows"
 )  # exports of these modules
 _PROOF = (
@@ -206,33 +206,46 @@ def proof_script() -> str:
 
 def _render(page: Page, title: str | None) -> str:
     style = "\n" + package_file("web/browser/page.css").decode()
-    # The policy allows these very texts, by hash, and no connection: a page cannot send anything.
-    policy = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
     raw = {"style": style}
+    scripts: list[str] = []
     if page.packed is not None:
         proof = "\n" + proof_script()
         view = "\n" + "\n".join(package_script(f"web/browser/view/{name}.js") for name in _VIEW)
         raw |= {"data": base64.b64encode(page.packed).decode(), "proof": proof, "view": view}
-        policy += ["worker-src blob:", f"script-src {_policy_hash(proof)} {_policy_hash(view)} blob:"]
-    policy.append(f"style-src {_policy_hash(style)}")
-    return _template().render(
-        policy="; ".join(policy),
-        kind=page.kind,
-        facts=page.facts,
-        raw=raw,
-        title=None if title is None else visible(title),
+        scripts = [proof, view]
+    return (
+        templates()
+        .get_template("page.html")
+        .render(
+            policy=page_policy(style, *scripts),
+            kind=page.kind,
+            facts=page.facts,
+            raw=raw,
+            title=None if title is None else visible(title),
+        )
     )
 
 
+def page_policy(style: str, *scripts: str) -> str:
+    """The content security policy of a page with these inline texts."""
+    # The policy allows these very texts, by hash, and no connection: a page cannot send anything.
+    policy = ["default-src 'none'", "img-src data:", "base-uri 'none'", "form-action 'none'"]
+    if scripts:
+        policy += ["worker-src blob:", f"script-src {' '.join(map(_policy_hash, scripts))} blob:"]
+    policy.append(f"style-src {_policy_hash(style)}")
+    return "; ".join(policy)
+
+
 @cache
-def _template() -> jinja2.Template:
+def templates() -> jinja2.Environment:
+    """The HTML templates of this folder."""
     return jinja2.Environment(
         loader=jinja2.PackageLoader("mechdesign.web", "."),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-    ).get_template("page.html")
+    )
 
 
 def _policy_hash(text: str) -> str:
