@@ -24,13 +24,14 @@ import itertools
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 
 import numpy as np
 import xarray as xr
 from numpy.typing import ArrayLike
 
-from mechdesign.base.arrays import Integers
+from mechdesign.base.arrays import Indices, Integers, Points
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.threads import Rng, source
 from mechdesign.base.validation import check_whole
@@ -155,6 +156,45 @@ class MapSampler(FrozenRecord, Drawing):
     @property
     def domain(self) -> Domain:
         return self.device_map.domain
+
+    @property
+    def claim(self) -> str:
+        return self.device_map.claim
+
+    @property
+    def cost(self) -> Fraction:
+        """The cost of one report in multiples of the distance of the claim."""
+        return Fraction(1)
+
+    @property
+    def positions(self) -> None:
+        """None: a map has no claim between positions."""
+
+    @property
+    def report_points(self) -> Points:
+        return self.domain.points
+
+    @property
+    def report_unit(self) -> str:
+        return self.domain.unit
+
+    @property
+    def report_labels(self) -> None:
+        """None: reports are cells."""
+
+    @property
+    def radii(self) -> None:
+        """None: a map has no prior, so its reports have no accuracy."""
+
+    def draw(self, cells: Indices, points: object = None, size: int = 1, *, rng: Rng = None) -> Integers:
+        """Numbers of reports (b, size) of cells (b,); the order of places is computed once for equal cells."""
+        bits, _ = source(rng)
+        secrets, numbers = np.unique(cells, return_counts=True)
+        members, drawn = np.argsort(cells, kind="stable"), np.empty((len(cells), size), np.int64)
+        for secret, rows in zip(secrets.tolist(), np.split(members, np.cumsum(numbers)[:-1]), strict=True):
+            places = self.places(secret, len(rows) * size, bits)
+            drawn[rows] = self.device_map.target[np.array(places)].reshape(-1, size)
+        return drawn
 
     def sample(
         self, secrets: ArrayLike | None = None, size: int = 1, *, at: ArrayLike | None = None, rng: Rng = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base.arrays import Matrix
+from mechdesign.base.arrays import Matrix, Vector
 from mechdesign.base.validation import validate_call
 from mechdesign.errors import VerificationError
 from mechdesign.mechanism.certificate import ROW_SUM
@@ -17,7 +17,7 @@ from mechdesign.mechanism.sampler import rows_of
 from mechdesign.mechanism.schema import stored_points
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import LOSSES, Distance, Loss, SquaredDistance, TableLoss
-from mechdesign.problem.position_loss import CENTRE_WEIGHTS, claim_cost, position_cost
+from mechdesign.problem.position_loss import CENTRE_WEIGHTS, claim_cost, claim_losses, position_cost
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -110,6 +110,18 @@ def expected_distance(mechanism: xr.Dataset) -> float | None:
     if distance is None:
         return None
     return total_cost(mechanism["mass"].values, table_cost(mechanism, distance, Distance()))
+
+
+def mean_distances(mechanism: xr.Dataset) -> Vector | None:
+    """The terms (n,) of `expected_distance`, one for each secret: its mean distance to the report; None as there."""
+    domain, table = stored_domain(mechanism), rows_of(mechanism).probabilities(np.arange(mechanism.sizes["secret"]))
+    if "mass" not in mechanism:
+        return np.asarray((table * domain.euclidean_to(domain)).sum(axis=1)) if domain.kind != "nodes" else None
+    distance = report_distances(mechanism)
+    if distance is None:
+        return None
+    neighbours = mechanism["around_row"].values if "around_row" in mechanism else None
+    return claim_losses(Distance(), distance, table, domain, _places(mechanism, "report"), neighbours)
 
 
 def report_distances(mechanism: xr.Dataset) -> Matrix | None:

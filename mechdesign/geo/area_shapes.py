@@ -13,16 +13,17 @@ from mechdesign.base.log import log_note
 from mechdesign.base.optional import import_optional
 from mechdesign.geo.geojson import polygon_features
 from mechdesign.geo.partition import Partition, are_polygons, names_of_features
-from mechdesign.geo.shapes import cell_shapes, cut_at_180
+from mechdesign.geo.shapes import DEGREES, cell_shapes, cut_at_180, project_shapes
 from mechdesign.problem.domain import Domain
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AreaShapes:
-    """By name of area: a geometry in degrees, and the properties that the file has for it."""
+    """By name of area: a geometry in `system`, and the properties that the file has for it."""
 
     shapes: Mapping[str, Any]
     properties: Mapping[str, Mapping[str, Any]]
+    system: str = DEGREES
 
     def columns(self, rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
         """The columns of rows, which name their `area`, then those properties of the file with other names."""
@@ -43,15 +44,31 @@ class AreaShapes:
 
 
 def shapes_of_areas(
-    source: str | Path, domain: Domain, areas: Partition, *, name_field: str | None = None, crs: str | None = None
+    source: str | Path,
+    domain: Domain,
+    areas: Partition,
+    *,
+    name_field: str | None = None,
+    crs: str | None = None,
+    system: str = DEGREES,
 ) -> AreaShapes:
-    """The shapes of areas that `read_areas` read from `source`."""
+    """The shapes of areas that `read_areas` read from `source`, in a system."""
     shapely = import_optional("shapely", "geo")
-    if not are_polygons(source):
-        cells = cell_shapes(domain)
-        unions = {name: shapely.union_all(cells[areas.label == k]) for k, name in enumerate(areas.names)}
-        return AreaShapes(shapes=unions, properties={})
-    path = Path(source)
+    shapes, properties = _polygons(Path(source), name_field, crs) if are_polygons(source) else ({}, {})
+    assert domain.plane is not None
+    found = dict(zip(shapes, project_shapes(list(shapes.values()), domain.plane, system), strict=True))
+    cells = cell_shapes(domain, system)
+    # Areas without a polygon, such as the cells outside all, are the unions of their cells.
+    unions = {
+        name: shapely.union_all(cells[areas.label == k]) for k, name in enumerate(areas.names) if name not in found
+    }
+    return AreaShapes(shapes=found | unions, properties=properties, system=system)
+
+
+def _polygons(
+    path: Path, name_field: str | None, crs: str | None
+) -> tuple[dict[str, Any], dict[str, Mapping[str, Any]]]:
+    """The polygon in degrees of each area of a file, and its properties."""
     features = polygon_features(path, crs=crs, on_note=log_note)
     parts: dict[str, list[Any]] = {}
     properties: dict[str, Mapping[str, Any]] = {}
@@ -61,8 +78,7 @@ def shapes_of_areas(
         # Several polygons are one area: it has the properties in which they agree.
         before = properties.get(name, known)
         properties[name] = {key: value for key, value in known.items() if key in before and before[key] == value}
-    shapes = {name: _one(listed) for name, listed in parts.items()}
-    return AreaShapes(shapes=shapes, properties=properties)
+    return {name: _one(listed) for name, listed in parts.items()}, properties
 
 
 def _one(parts: list[Any]) -> Any:

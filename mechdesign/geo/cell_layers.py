@@ -1,10 +1,12 @@
 """The cells of a mechanism as a layer of a map: GeoJSON, GeoTIFF, GeoPackage and GeoParquet.
 
+A feature or pixel is a cell that reports name. Its rows are one, or k x k where rows are finer than reports.
+
 | column or band | content |
 |---|---|
 | prior | probability of the cell |
-| level | nats per unit of length, where the mechanism has a level |
-| expected_error | mean distance from the centre of the cell to its report, in the unit of the mechanism |
+| level | the largest level of its rows in nats per unit of length, where the mechanism has levels |
+| expected_error | mean distance to the report, over the cell under the prior, in the unit of the mechanism |
 | probability | of each report from one place, where one is given |
 
 A layer of polygons, or of points for places without cells, is in longitude and latitude, or in a system of choice. A
@@ -26,17 +28,18 @@ from mechdesign.base.atomic_write import check_target, write_atomically
 from mechdesign.base.optional import import_optional
 from mechdesign.base.units import METRES
 from mechdesign.errors import InputError
+from mechdesign.evaluation.loss import mean_distances
 from mechdesign.geo.feature_files import FeatureLayer, check_feature_file, write_features
+from mechdesign.geo.report_cells import ReportCells
 from mechdesign.geo.shapes import PLANE, cell_shapes, named_system, plane_system
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.sampler import Sampler
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.locate import place_on_earth
 from mechdesign.problem.plane import Plane
-from mechdesign.problem.position_loss import CENTRE_WEIGHTS
 from mechdesign.verification.verify import require_certified
 
-_MOST = 4_000  # cells for which the error is computed: that of all needs all n^2 probabilities
-_BLOCK = 256  # rows at a time
+_MOST = 16_000_000  # probabilities for which the error is computed: 130 MB a table
 RASTERS = (".tif", ".tiff")
 
 
@@ -63,37 +66,37 @@ class CellLayer:
         return self.domain.plane
 
     @cached_property
+    def cells(self) -> ReportCells:
+        return ReportCells.of(MechanismFile.read(self.sampler.mechanism))
+
+    @property
+    def numbers(self) -> list[int | None]:
+        """The number of each cell as reports name it, None without a report; of each row if reports are not cells."""
+        if self.cells.report is None:
+            return self.cells.kept.tolist()
+        return [None if y < 0 else y for y in self.cells.report.tolist()]
+
+    @cached_property
     def columns(self) -> dict[str, Vector]:
-        """Figures (n,) by name."""
-        columns = {name: self.mechanism[name].values for name in ("prior", "level") if name in self.mechanism}
-        reports = self.sampler.rows.report_points
-        if self.domain.size <= _MOST and reports.shape == self.domain.points.shape:
-            columns["expected_error"] = self._errors(reports)
+        """Figures (c,) of the cells by name."""
+        mechanism, cells = self.sampler.mechanism, self.cells
+        prior = np.asarray(mechanism["prior"].values, float)
+        columns = {"prior": cells.sum_of(prior)}
+        if "level" in mechanism:
+            columns["level"] = cells.largest_of(mechanism["level"].values)
+        if self.domain.size * self.sampler.rows.reports <= _MOST:
+            errors = mean_distances(mechanism)
+            if errors is not None:
+                columns["expected_error"] = cells.mean_of(errors, prior)
         if self.origin is not None:
-            if not np.array_equal(reports, self.domain.points):
-                raise InputError(
-                    "has reports that are not its cells", field="from", value=self.mechanism.attrs["problem"]
-                )
-            columns["probability"] = self._probabilities(*self.origin)
+            if cells.report is None:
+                raise InputError("has reports that are not cells", field="from", value=mechanism.attrs["problem"])
+            probabilities = self._probabilities(*self.origin)
+            columns["probability"] = np.where(cells.report >= 0, probabilities[cells.report], 0.0)
         return columns
 
-    def _errors(self, reports: Vector) -> Vector:
-        """The mean distance (n,) from each centre to its report."""
-        claim, rows, points = self.sampler.certificate.positions, self.sampler.rows, self.domain.points
-        errors = np.zeros(self.domain.size)
-        for start in range(0, self.domain.size, _BLOCK):
-            cells = np.arange(start, min(start + _BLOCK, self.domain.size))
-            distance = np.sqrt(((points[cells, None] - reports[None]) ** 2).sum(axis=2))
-            if claim is None:
-                errors[cells] = (rows.probabilities(cells) * distance).sum(axis=1)
-            else:  # a centre draws one of the rows around it
-                for step, weight in enumerate(CENTRE_WEIGHTS.tolist()):
-                    table = rows.probabilities(claim.around[cells, step])
-                    errors[cells] += weight * (table * distance).sum(axis=1)
-        return errors
-
     def _probabilities(self, longitude: float, latitude: float) -> Vector:
-        """The probability (n,) of each report from a place."""
+        """The probability (m,) of each report from a place."""
         position = place_on_earth(self.domain, longitude, latitude)
         cell, point = self.sampler.place(at=[position])
         claim, rows = self.sampler.certificate.positions, self.sampler.rows
@@ -114,6 +117,8 @@ class CellLayer:
             "mechanism": str(self.mechanism.attrs["sha256"]),
             "unit": unit,
         }
+        if (parts := self.cells.parts) > 1:
+            notes["cells"] = f"those that reports name, each of {parts} x {parts} rows"
         if self.origin is not None:
             notes["from"] = f"{self.origin[0]!r} {self.origin[1]!r} degrees: the probability is of reports from there"
         return notes
@@ -141,16 +146,17 @@ def save_cells(
         write_atomically(target, lambda temporary: _write_tiff(layer, temporary))
     else:
         check_feature_file(target, system)
-        columns = {"cell": np.arange(layer.domain.size), **layer.columns}
-        shapes = cell_shapes(layer.domain, system)
+        columns = {"cell": layer.numbers, **layer.columns}
+        shapes = cell_shapes(layer.cells.domain, system)[layer.cells.kept]
         features = FeatureLayer(name="cells", shapes=shapes, columns=columns, notes=layer.notes, system=system)
         write_features(features, target)
-    return {"file": str(target), "cells": layer.domain.size, "columns": list(layer.columns), "crs": system}
+    figures = {"cells": len(layer.cells.kept), "rows": layer.domain.size, "columns": list(layer.columns)}
+    return {"file": str(target), **figures, "crs": system}
 
 
 def _write_tiff(layer: CellLayer, path: Path) -> None:
     rasterio = import_optional("rasterio", "geo")
-    domain = layer.domain
+    domain = layer.cells.domain
     if domain.shape is None or domain.cell is None or domain.origin is None:
         raise InputError("has places without cells", field="output", value=path.suffix, remedy="write .geojson")
     metres = METRES[domain.unit]
@@ -165,7 +171,7 @@ def _write_tiff(layer: CellLayer, path: Path) -> None:
         for band, (name, values) in enumerate(layer.columns.items(), 1):
             grid = np.full(domain.shape, np.nan)
             assert domain.index is not None
-            grid[tuple(domain.index.T)] = values
+            grid[tuple(domain.index[layer.cells.kept].T)] = values
             # Rows of a raster go from north to south, columns from west to east.
             file.write(grid.T[::-1], band)
             file.set_band_description(band, name)

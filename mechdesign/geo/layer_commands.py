@@ -20,7 +20,8 @@ def _write_cells(
     origin = None if from_place is None else _place(from_place)
     written = save_cells(load(file), output, origin=origin, crs=crs, overwrite=overwrite)
     columns = ", ".join(written["columns"])
-    return written, f"wrote {output}: {written['cells']:,} cells with {columns}, in {written['crs']}"
+    rows = f" ({written['rows']:,} rows)" if written["rows"] != written["cells"] else ""
+    return written, f"wrote {output}: {written['cells']:,} cells{rows} with {columns}, in {written['crs']}"
 
 
 def _place(words: str) -> tuple[float, float]:

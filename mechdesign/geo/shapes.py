@@ -5,6 +5,7 @@ In degrees a polygon across 180 degrees is cut there (RFC 7946, section 3.1.9).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -59,6 +60,19 @@ def cell_shapes(domain: Domain, system: str = DEGREES) -> Any:
     return shapely.orient_polygons(shapely.polygons(around))
 
 
+def project_shapes(shapes: Sequence[Any], plane: Plane, system: str) -> list[Any]:
+    """Geometries in degrees, None for none, in a system."""
+    if system == DEGREES:
+        return list(shapes)
+    shapely, pyproj = import_optional("shapely", "geo"), import_optional("pyproj", "geo")
+    transform = pyproj.Transformer.from_crs(DEGREES, system, always_xy=True).transform
+
+    def project(degrees: Any) -> Any:
+        return _all_finite(np.column_stack(transform(degrees[:, 0], degrees[:, 1])), system)
+
+    return [None if shape is None else shapely.transform(shape, project) for shape in shapes]
+
+
 def cut_at_180(shape: Any) -> Any:
     """A polygon in degrees with its parts beyond 180 degrees moved by 360."""
     shapely = import_optional("shapely", "geo")
@@ -85,7 +99,10 @@ def _coordinates(domain: Domain, points: Any, system: str) -> Any:
         return metres
     pyproj = import_optional("pyproj", "geo")
     transform = pyproj.Transformer.from_crs(plane_system(plane), system, always_xy=True).transform
-    found = np.column_stack(transform(metres[:, 0], metres[:, 1]))
+    return _all_finite(np.column_stack(transform(metres[:, 0], metres[:, 1])), system)
+
+
+def _all_finite(found: Any, system: str) -> Any:
     if not np.isfinite(found).all():
         raise InputError("does not reach the map", field="crs", value=system)
     return found

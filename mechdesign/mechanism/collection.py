@@ -16,22 +16,54 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
-import xarray as xr
-from numpy.typing import ArrayLike
 
-from mechdesign.base.arrays import Indices, IntegerMatrix, Mask, Points, Vector
+from mechdesign.base.arrays import AnyArray, Indices, IntegerMatrix, Integers, Mask, Points, Vector
 from mechdesign.base.threads import Rng
-from mechdesign.base.validation import as_numbers
 from mechdesign.errors import InputError
-from mechdesign.mechanism.accuracy import accuracy, round_up
-from mechdesign.mechanism.sampler import Sampler
+from mechdesign.mechanism.accuracy import round_up
+from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.problem.domain import Domain
-from mechdesign.problem.locate import place_on_earth, refuse_degrees
+from mechdesign.problem.locate import refuse_degrees
 from mechdesign.problem.located import places_at, positions_on_earth
 
 _POINT_BITS = 17  # of a coordinate of a point in a cell, which is at most 2^16
+
+
+class DrawSource(Protocol):
+    """A certified mechanism of any kind that draws many reports: `Sampler`, and samplers of capabilities."""
+
+    @property
+    def domain(self) -> Domain: ...
+
+    @property
+    def claim(self) -> str: ...
+
+    @property
+    def cost(self) -> Fraction: ...
+
+    @property
+    def positions(self) -> PositionClaim | None: ...
+
+    @property
+    def report_points(self) -> Points: ...
+
+    @property
+    def report_unit(self) -> str: ...
+
+    @property
+    def report_labels(self) -> AnyArray | None: ...
+
+    @property
+    def radii(self) -> Vector | None:
+        """The accuracy (m,) of every report; None for mechanisms without radii."""
+        ...
+
+    def draw(self, cells: Indices, points: IntegerMatrix | None, size: int = 1, *, rng: Rng = None) -> Integers:
+        """Numbers of reports (b, size) of cells (b,), or with a claim between positions of points (b, 2) in them."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +95,7 @@ class Collection:
 
     # `most_reports` is the largest number of reports that were drawn for one person.
 
-    sampler: Sampler
+    source: DrawSource
     rng: Rng = None
     _persons: dict[object, int] = field(default_factory=dict)
     _remembered: dict[int, int] = field(default_factory=dict)
@@ -72,11 +104,7 @@ class Collection:
 
     @property
     def domain(self) -> Domain:
-        return self.sampler.certificate.domain
-
-    @property
-    def cost(self) -> Fraction:
-        return self.sampler.certificate.cost
+        return self.source.domain
 
     @property
     def persons(self) -> int:
@@ -89,34 +117,17 @@ class Collection:
     @cached_property
     def radii(self) -> Vector | None:
         """The accuracy (m,) of every report, rounded up to three digits; None for mechanisms without radii."""
-        radii = accuracy(self.sampler.mechanism)
+        radii = self.source.radii
         return None if radii is None else np.array(round_up(radii), np.float64)
 
     @cached_property
     def report_degrees(self) -> Points | None:
         """Longitude and latitude (m, 2) of every report, with the decimals of a tenth of a cell; None off the Earth."""
-        plane, places = self.domain.plane, self.sampler.rows.report_points
-        unit = self.sampler.mechanism[f"{self.sampler.rows.report_dim}_x"].attrs["units"]
-        if plane is None or places.shape[1] != 2 or unit != self.domain.unit:
+        plane, places = self.domain.plane, self.source.report_points
+        if plane is None or places.shape[1] != 2 or self.source.report_unit != self.domain.unit:
             return None
         degrees = np.column_stack(plane.backward(places))
         return np.asarray(np.round(degrees, plane.decimals(self.domain.spacing)) + 0.0, np.float64)
-
-    def sample_degrees(self, degrees: ArrayLike, size: int) -> xr.DataArray:
-        """`Sampler.sample` of longitudes and latitudes, with those of reports as coordinates."""
-        array = np.atleast_2d(as_numbers(degrees, "degrees"))
-        if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
-            raise InputError("must be longitudes and latitudes (b, 2)", field="degrees", value=f"{degrees!s:.60}")
-        # One by one, for an error that names the nearest place.
-        outside = np.flatnonzero(~self.locate_degrees(array).is_inside)
-        for longitude, latitude in array[outside[:1]].tolist():
-            place_on_earth(self.domain, longitude, latitude)
-        drawn = self.sampler.sample(size=size, at=positions_on_earth(self.domain, array), rng=self.rng)
-        if self.report_degrees is None:
-            return drawn
-        east, north = np.moveaxis(self.report_degrees[drawn.values], -1, 0)
-        dims = drawn.dims
-        return drawn.assign_coords(report_longitude=(dims, east), report_latitude=(dims, north))
 
     def locate_degrees(self, degrees: Points) -> Located:
         """The places of longitudes and latitudes (b, 2)."""
@@ -129,7 +140,7 @@ class Collection:
         """The places of positions (b, k) in the unit of the domain; refuses degrees taken for lengths."""
         if not are_checked and len(positions):
             refuse_degrees(self.domain, positions)
-        cells, claim = places_at(self.domain, positions), self.sampler.certificate.positions
+        cells, claim = places_at(self.domain, positions), self.source.positions
         if claim is None:
             return Located(cells=cells)
         points = np.zeros((len(cells), 2), np.int64)
@@ -143,7 +154,7 @@ class Collection:
         with np.errstate(invalid="ignore"):
             valid = (numbers >= 0) & (numbers < self.domain.size) & (numbers == np.floor(numbers))
         cells = np.where(valid, numbers, -1).astype(np.int64)
-        claim = self.sampler.certificate.positions
+        claim = self.source.positions
         return Located(cells=cells, points=None if claim is None else np.zeros((len(cells), 2), np.int64))
 
     def draw(self, located: Located, persons: Sequence[object] | None = None) -> Drawn:
@@ -163,7 +174,7 @@ class Collection:
     def _draw(self, located: Located) -> Indices:
         if not len(located.cells):
             return np.empty(0, np.int64)
-        return self.sampler.draw(located.cells, located.points, rng=self.rng)[:, 0]
+        return self.source.draw(located.cells, located.points, rng=self.rng)[:, 0]
 
     def _slots(self, located: Located, persons: Sequence[object]) -> tuple[Indices, Indices]:
         """The slot (b,) of each point among the remembered reports, and the rows that are new."""

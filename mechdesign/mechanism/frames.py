@@ -22,7 +22,7 @@ def is_frame(value: object) -> bool:
 def sample_frame(sampler: Sampler, frame: Any, *, rng: Rng = None) -> Any:
     """A copy of a frame whose points are reports, in its system, with columns report, accuracy and cost."""
     # Refuses a frame without a coordinate system, and points in no cell. Other columns stay as they are.
-    collection = Collection(sampler=sampler, rng=rng)
+    collection = Collection(source=sampler, rng=rng)
     geometry = frame.geometry
     if getattr(geometry, "crs", None) is None:
         remedy = "set it: frame.set_crs('EPSG:4326')"
@@ -45,5 +45,5 @@ def sample_frame(sampler: Sampler, frame: Any, *, rng: Rng = None) -> Any:
     result["report"] = drawn.reports
     if collection.radii is not None:
         result["accuracy"] = collection.radii[drawn.reports]
-    result["cost"] = float(collection.cost)
+    result["cost"] = float(sampler.cost)
     return result

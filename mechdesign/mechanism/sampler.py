@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base.arrays import Indices, IntegerMatrix, Integers, Vector
+from mechdesign.base.arrays import AnyArray, Indices, IntegerMatrix, Integers, Points, Vector
 from mechdesign.base.memory import require_memory
 from mechdesign.base.records import FrozenRecord
 from mechdesign.base.registry import Registry
 from mechdesign.base.threads import Rng, source
-from mechdesign.base.validation import validate_call
+from mechdesign.base.validation import as_numbers, validate_call
 from mechdesign.errors import InputError
 from mechdesign.mechanism.accuracy import accuracy
 from mechdesign.mechanism.claim import Certificate
@@ -28,10 +29,10 @@ from mechdesign.mechanism.position_claim import PositionClaim
 from mechdesign.mechanism.rows import Rows, Scan, TableMechanism
 from mechdesign.mechanism.schema import TABLE, file_error
 from mechdesign.mechanism.small_draw import row_masks
-from mechdesign.problem.classes import numbers_of
-from mechdesign.problem.domain import AXES
-from mechdesign.problem.locate import as_positions, place_at
-from mechdesign.problem.located import places_at
+from mechdesign.problem.classes import label_arrays, numbers_of
+from mechdesign.problem.domain import AXES, Domain
+from mechdesign.problem.locate import as_positions, place_at, place_on_earth
+from mechdesign.problem.located import places_at, positions_on_earth
 from mechdesign.problem.vocabulary import words_of
 
 if TYPE_CHECKING:
@@ -73,6 +74,40 @@ class Sampler(FrozenRecord):
         rows = rows_of(self.mechanism.copy(deep=True))
         for name, value in {"rows": rows, "mechanism": rows.dataset, "certificate": rows.certificate}.items():
             object.__setattr__(self, name, value)
+
+    @property
+    def domain(self) -> Domain:
+        return self.certificate.domain
+
+    @property
+    def claim(self) -> str:
+        return self.certificate.claim
+
+    @property
+    def cost(self) -> Fraction:
+        """The cost of one report in multiples of the metric at scale 1."""
+        return self.certificate.cost
+
+    @property
+    def positions(self) -> PositionClaim | None:
+        return self.certificate.positions
+
+    @property
+    def report_points(self) -> Points:
+        return self.rows.report_points
+
+    @property
+    def report_unit(self) -> str:
+        return str(self.mechanism[f"{self.rows.report_dim}_x"].attrs["units"])
+
+    @property
+    def report_labels(self) -> AnyArray | None:
+        return label_arrays(self.mechanism.attrs).get("report")
+
+    @property
+    def radii(self) -> Vector | None:
+        """The accuracy (m,) of every report; None for mechanisms without radii."""
+        return accuracy(self.mechanism)
 
     def repr_fields(self) -> Mapping[str, object]:
         return {"secrets": self.rows.secrets, "reports": self.rows.reports, "claim": self.certificate.claim}
@@ -123,7 +158,14 @@ class Sampler(FrozenRecord):
         return labelled
 
     def draw(self, cells: Indices, points: IntegerMatrix | None, size: int = 1, *, rng: Rng = None) -> Integers:
-        """Numbers of reports (b, size) of cells (b,) and, with a claim between positions, of points (b, 2) in them."""
+        """Numbers of reports (b, size) of cells (b,) and, with a claim between positions, of points (b, 2) in them.
+
+        Examples
+        --------
+        >>> sampler = md.Sampler(md.baselines.constant(md.load_problem("line", cells=3)))
+        >>> sampler.draw([0, 2], None, 4, rng=1).shape
+        (2, 4)
+        """
         if points is None:
             return self.rows.sample(cells, size, rng=rng)
         # A seed would otherwise give the steps and the reports the same bits.
@@ -211,7 +253,7 @@ class Sampler(FrozenRecord):
         return self._label(np.asarray(place, np.int64), (), from_centres, **attributes).data_array()
 
     def _label(self, drawn: Integers, dims: tuple[str, ...], from_centres: bool = False, **attributes: str) -> Drawn:
-        unit = {"units": self.mechanism[f"{self.rows.report_dim}_x"].attrs["units"]}
+        unit = {"units": self.report_unit}
         coords = {
             f"report_{a}": Values(dims=dims, values=points.take(drawn), attrs=unit)
             for a, points in self._places("report").items()
@@ -271,17 +313,34 @@ def sample(
     >>> md.sample(mechanism, [0, 3], rng=1).shape
     (2, 1)
     """
-    # Imported here, since both need the sampler.
-    from mechdesign.mechanism.collection import Collection
     from mechdesign.mechanism.frames import is_frame, sample_frame
 
     sampler = Sampler(mechanism=mechanism)
     if degrees is not None:
         if at is not None or secrets is not None:
             raise InputError("pass one of secrets, at and degrees", field="degrees", value=degrees)
-        return Collection(sampler=sampler, rng=rng).sample_degrees(degrees, size)
+        return _sample_degrees(sampler, degrees, size, rng)
     if is_frame(at):
         if secrets is not None or size != 1:
             raise InputError("a frame has one report for each point", field="size", value=size)
         return sample_frame(sampler, at, rng=rng)
     return sampler.sample(secrets, size, at=at, rng=rng)
+
+
+def _sample_degrees(sampler: Sampler, degrees: ArrayLike, size: int, rng: Rng) -> xr.DataArray:
+    """`Sampler.sample` of longitudes and latitudes, with those of reports as coordinates."""
+    from mechdesign.mechanism.collection import Collection
+
+    collection, array = Collection(source=sampler, rng=rng), np.atleast_2d(as_numbers(degrees, "degrees"))
+    if array.ndim != 2 or array.shape[1] != 2 or len(array) == 0:
+        raise InputError("must be longitudes and latitudes (b, 2)", field="degrees", value=f"{degrees!s:.60}")
+    # One by one, for an error that names the nearest place.
+    outside = np.flatnonzero(~collection.locate_degrees(array).is_inside)
+    for longitude, latitude in array[outside[:1]].tolist():
+        place_on_earth(sampler.domain, longitude, latitude)
+    drawn = sampler.sample(size=size, at=positions_on_earth(sampler.domain, array), rng=rng)
+    if collection.report_degrees is None:
+        return drawn
+    east, north = np.moveaxis(collection.report_degrees[drawn.values], -1, 0)
+    dims = drawn.dims
+    return drawn.assign_coords(report_longitude=(dims, east), report_latitude=(dims, north))

@@ -40,10 +40,7 @@ def position_cost(
     loss: Loss, prior: Vector, domain: Domain, reports: Domain, around: IntegerMatrix | None = None
 ) -> Matrix | None:
     """C (n, m): the mean loss to the true position is the sum of C * P; None if unknown; around (n, 9), 3 x 3 cells."""
-    alike = (reports.unit, reports.dimension) == (domain.unit, domain.dimension)
-    if domain.cell is None or domain.dimension > 2 or not alike:
-        return None
-    means = _means(loss, domain, reports, domain.cell)
+    means = _means(loss, domain, reports)
     if means is None:
         return None
     if around is None:
@@ -74,7 +71,23 @@ def claim_cost(
     return from_centres
 
 
-def _means(loss: Loss, domain: Domain, reports: Domain, cell: tuple[float, ...]) -> Callable[[Step], Matrix] | None:
+def claim_losses(
+    loss: Loss, matrix: Matrix, table: Matrix, domain: Domain, reports: Domain, around: IntegerMatrix | None
+) -> Vector:
+    """The loss (n,) of each place under its claim, whose mean under the prior is that of `claim_cost`; table (n, m)."""
+    if around is None:
+        return np.asarray((table * matrix).sum(axis=1))
+    means = _means(loss, domain, reports) if reports.size > 1 else None
+    losses = np.zeros(domain.size)
+    for rows, step, weight in zip(around.T, product(STEPS, repeat=2), CENTRE_WEIGHTS.tolist(), strict=True):
+        losses += (table[rows] * (weight * matrix if means is None else means(step))).sum(axis=1)
+    return losses
+
+
+def _means(loss: Loss, domain: Domain, reports: Domain) -> Callable[[Step], Matrix] | None:
+    alike, cell = (reports.unit, reports.dimension) == (domain.unit, domain.dimension), domain.cell
+    if cell is None or domain.dimension > 2 or not alike:
+        return None
     if type(loss) is SquaredDistance:
         away = (domain.points[:, None, :] - reports.points[None, :, :]).transpose(2, 0, 1)
         return lambda step: _mean_squares(away, cell, step)

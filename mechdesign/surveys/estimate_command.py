@@ -36,6 +36,7 @@ _BY_HELP = "Column of the domain of each person: one estimate a domain, and its 
 _MISSING_HELP = "Lines without a report: leave them out and count them, or make them a class."
 _POPULATION_HELP = "Persons whose shares are estimated, if they are not many more than those who answer."
 _OUTPUT_HELP = "File to write: .csv, .xlsx, .json, .nc, .html or, on Earth, .geojson, .gpkg, .parquet; repeatable."
+_LAYER_CRS_HELP = "Coordinate system of .gpkg and .parquet layers, such as EPSG:32633, or plane. Degrees by default."
 _CELLS_HELP = "Layers: one feature a cell also with --areas, whose features are the areas otherwise."
 
 
@@ -58,6 +59,7 @@ def estimate(
     population: Annotated[float | None, real("--population", help=_POPULATION_HELP)] = None,
     output: Annotated[list[Path] | None, typer.Option("-o", "--output", help=_OUTPUT_HELP)] = None,
     cells: Annotated[bool, typer.Option("--cells", help=_CELLS_HELP)] = False,
+    layer_crs: Annotated[str | None, typer.Option("--layer-crs", metavar="SYSTEM", help=_LAYER_CRS_HELP)] = None,
     exit_zero: ExitZeroOption = False,
     overwrite: OverwriteOption = False,
     as_json: JsonOption = False,
@@ -83,15 +85,18 @@ def estimate(
     )
     inputs = InputOptions(columns, crs)
     options = None if areas is None else AreaOptions(source=areas, name_field=name_field, inputs=inputs)
-    outputs = OutputOptions(files=output or [], exit_zero=exit_zero, overwrite=overwrite, as_json=as_json)
+    outputs = OutputOptions(
+        files=output or [], layer_crs=layer_crs, exit_zero=exit_zero, overwrite=overwrite, as_json=as_json
+    )
     if used := survey.used_options:
         if options is None or against is not None or len(mechanisms) > 1:
             remedy = "give --areas, one mechanism, and no --against"
             raise InputError("need areas and one mechanism", field="survey", value=used, remedy=remedy)
         estimate_survey(reports, mechanisms[0], survey, areas=options, output=outputs)
         return
+    system = outputs.system(domain)
     for path in output or []:
-        _check_target(path, overwrite=overwrite, on_earth=domain.plane is not None)
+        _check_target(path, overwrite=overwrite, on_earth=domain.plane is not None, system=system)
     if areas is None and (against, name_field, crs) != (None, None, None):
         raise InputError(
             "is required by --against, --name-field and --crs", field="areas", value="none", remedy="pass --areas FILE"
@@ -111,9 +116,9 @@ def estimate(
     )
     shapes = None
     if outputs.has_layer and options is not None and partition is not None and not cells:
-        shapes = options.shapes(domain, partition)
+        shapes = options.shapes(domain, partition, system)
     for path in output or []:
-        _save(estimated, path, mechanisms, areas=shapes, overwrite=overwrite)
+        _save(estimated, path, mechanisms, areas=shapes, system=system, overwrite=overwrite)
     document = EstimateDocument(estimate=estimated)
     read_columns = {key: {"read": period.read, "ignored": period.ignored} for key, period in periods.items()}
     printing.show(document.as_json() | read_columns, estimate_words(document), as_json=as_json)
@@ -131,18 +136,24 @@ def _refuse_swapped(reports: Path, files: list[Path]) -> None:
         )
 
 
-def _check_target(path: Path, *, overwrite: bool, on_earth: bool) -> None:
+def _check_target(path: Path, *, overwrite: bool, on_earth: bool, system: str) -> None:
     from mechdesign.output.export import PAGE_WRITER
     from mechdesign.surveys.export import check_shares_target
 
     if _is_page(path):
         PAGE_WRITER.get().check_target(path, overwrite=overwrite)
     else:
-        check_shares_target(path, overwrite=overwrite, on_earth=on_earth)
+        check_shares_target(path, overwrite=overwrite, on_earth=on_earth, system=system)
 
 
 def _save(
-    estimated: xr.Dataset, path: Path, mechanisms: list[xr.Dataset], *, areas: AreaShapes | None, overwrite: bool
+    estimated: xr.Dataset,
+    path: Path,
+    mechanisms: list[xr.Dataset],
+    *,
+    areas: AreaShapes | None,
+    system: str,
+    overwrite: bool,
 ) -> None:
     from mechdesign.output.export import PAGE_WRITER
     from mechdesign.surveys.export import save_shares
@@ -150,7 +161,7 @@ def _save(
     if _is_page(path):
         PAGE_WRITER.get().save(estimated, path, mechanisms=mechanisms, overwrite=overwrite)
     else:
-        save_shares(estimated, path, areas=areas, overwrite=overwrite)
+        save_shares(estimated, path, areas=areas, system=system, overwrite=overwrite)
 
 
 def _count(path: Path, mechanisms: list[xr.Dataset], columns: Columns) -> CountedReports:

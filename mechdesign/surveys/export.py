@@ -8,8 +8,8 @@
 | .json | the document of `--json` |
 | .geojson .gpkg .parquet | an estimate on Earth as a layer of a map: a feature an area, or a cell |
 
-A feature of an area has the polygon of the file that the area came from, and its properties; of other areas the union
-of their cells. A feature of a cell is its square in degrees, or a point where it has none.
+A feature of an area has the polygon of the file that the area came from, and its properties. Other areas, and the
+cells in no polygon, are unions of cells. A feature of a cell is its square, or a point where it has none.
 
 A file next to a CSV table, FILE.csv-metadata.json, names the reports and the mechanisms.
 """
@@ -29,7 +29,7 @@ from mechdesign.base.spreadsheets import csv_of, metadata_of, write_workbook
 from mechdesign.errors import InputError
 from mechdesign.geo.area_shapes import AreaShapes
 from mechdesign.geo.feature_files import FeatureLayer, check_feature_file, write_features
-from mechdesign.geo.shapes import cell_shapes
+from mechdesign.geo.shapes import DEGREES, cell_shapes
 from mechdesign.mechanism.mechanism_file import stored_domain
 from mechdesign.mechanism.storage import save
 from mechdesign.output.text_tables import plain
@@ -40,13 +40,15 @@ LAYERS = (".geojson", ".gpkg", ".parquet")
 KINDS = (".nc", ".csv", ".xlsx", ".json", *LAYERS)
 
 
-def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: bool = True) -> Path:
+def check_shares_target(
+    path: str | Path, *, overwrite: bool = False, on_earth: bool = True, system: str = DEGREES
+) -> Path:
     """The path to write a plan or an estimate to. Refuses other suffixes, and layers without positions on Earth."""
     target = check_target(path, overwrite=overwrite)
     if target.suffix.lower() not in KINDS:
         raise InputError(f"must end in one of {', '.join(KINDS)}", field="output", value=target.name)
     if target.suffix.lower() in LAYERS:
-        check_layer_target(target, on_earth=on_earth)
+        check_layer_target(target, on_earth=on_earth, system=system)
     if target.suffix.lower() == ".xlsx":
         import_optional("openpyxl", "xlsx")
     if target.suffix.lower() == ".csv":
@@ -54,22 +56,29 @@ def check_shares_target(path: str | Path, *, overwrite: bool = False, on_earth: 
     return target
 
 
-def check_layer_target(target: Path, *, on_earth: bool) -> None:
-    """Refuse a layer of a map without positions on Earth, and a format whose packages are not installed."""
+def check_layer_target(target: Path, *, on_earth: bool, system: str = DEGREES) -> None:
+    """Refuse a layer without positions on Earth or in a system that it cannot have, and a format without packages."""
     if not on_earth:
         message = "a layer is in degrees, and the mechanism does not say where on Earth it is, or this is a plan"
         raise InputError(message, field="output", value=target.name)
-    check_feature_file(target)
+    check_feature_file(target, system)
 
 
 def save_shares(
-    result: xr.Dataset, path: str | Path, *, areas: AreaShapes | None = None, overwrite: bool = False
+    result: xr.Dataset,
+    path: str | Path,
+    *,
+    areas: AreaShapes | None = None,
+    system: str = DEGREES,
+    overwrite: bool = False,
 ) -> Path:
-    """Write a plan or an estimate, atomically; a layer has a feature an area of `areas`, or else a cell."""
+    """Write a plan or an estimate, atomically; a layer in `system` has a feature an area of `areas`, or else a cell."""
     planned = result.attrs["schema"] == PLAN.name
     document = PlanDocument(planned=result) if planned else EstimateDocument(estimate=result)
     domain = stored_domain(result)
-    target = check_shares_target(path, overwrite=overwrite, on_earth=domain.plane is not None and not planned)
+    target = check_shares_target(
+        path, overwrite=overwrite, on_earth=domain.plane is not None and not planned, system=system
+    )
     suffix = target.suffix.lower()
     if suffix == ".nc":
         return save(result, target, overwrite=overwrite)
@@ -86,7 +95,8 @@ def save_shares(
     else:
         assert isinstance(document, EstimateDocument)
         notes = {name: str(value) for name, value in _provenance(result).items()}
-        write_features(_cells(document, notes) if areas is None else area_layer(document.areas, areas, notes), target)
+        layer = _cells(document, notes, system) if areas is None else area_layer(document.areas, areas, notes)
+        write_features(layer, target)
         return target
     write_atomically(target, lambda temporary: temporary.write_bytes(text.encode()))
     return target
@@ -103,10 +113,11 @@ def _provenance(result: xr.Dataset) -> dict[str, Any]:
 
 def area_layer(rows: Sequence[Mapping[str, Any]], areas: AreaShapes, notes: Mapping[str, str]) -> FeatureLayer:
     """A feature a row, with the shape of its area."""
-    return FeatureLayer(name="areas", shapes=areas.shapes_of(rows), columns=areas.columns(rows), notes=notes)
+    shapes, columns = areas.shapes_of(rows), areas.columns(rows)
+    return FeatureLayer(name="areas", shapes=shapes, columns=columns, notes=notes, system=areas.system)
 
 
-def _cells(document: EstimateDocument, notes: Mapping[str, str]) -> FeatureLayer:
+def _cells(document: EstimateDocument, notes: Mapping[str, str], system: str) -> FeatureLayer:
     """One feature a cell, with the figures of its area."""
     by_area = {row["area"]: row for row in document.areas}
     rows = []
@@ -115,4 +126,5 @@ def _cells(document: EstimateDocument, notes: Mapping[str, str]) -> FeatureLayer
         row = {name: cell[name] for name in ("cell", "probability", "area") if name in cell}
         rows.append(row | {name: area[name] for name in ("estimate", "share", "low", "high", "reason") if name in area})
     columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in rows[0]}
-    return FeatureLayer(name="cells", shapes=cell_shapes(document.domain), columns=columns, notes=notes)
+    shapes = cell_shapes(document.domain, system)
+    return FeatureLayer(name="cells", shapes=shapes, columns=columns, notes=notes, system=system)

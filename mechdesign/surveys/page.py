@@ -209,10 +209,11 @@ def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | Non
     if not rows:
         return None
     end = max([row["high"] or row["share"] or 0.0 for row in rows]) or 1.0
-    compared, likely, other = (name in rows[0] for name in ("difference", "likelihood_share", "against_estimate"))
+    names = ("difference", "likelihood_share", "against_estimate", "total")
+    compared, likely, other, counted = (name in rows[0] for name in names)
     heads = ["estimate", "share", f"{confidence:g} % interval", "standard error", "effective reports"]
     heads += ["most likely"] * likely + ["other period"] * other
-    heads += ["difference" if other else "less all others"] * compared
+    heads += ["difference" if other else "less all others"] * compared + ["persons"] * counted
     body = []
     for row in rows:
         bounded = row["reason"] is None
@@ -224,6 +225,10 @@ def _bars(rows: list[dict[str, Any]], confidence: float) -> dict[str, Any] | Non
             known = row["difference_low"] is not None
             between = f"{_percent(row['difference'])} ({_range(row, 'difference_low', 'difference_high')})"
             columns.append(between if known else "none")
+        if counted:
+            known = row["total_low"] is not None
+            between = f"{row['total']:,.0f} ({row['total_low']:,.0f} to {row['total_high']:,.0f})" if known else "none"
+            columns.append(between)
         ends = {"low": 100 * row["low"] / end, "high": 100 * row["high"] / end} if bounded else {}
         bar = {"share": 100 * min(max(row["share"] or 0.0, 0.0), end) / end} | ends
         body.append({"name": _name_of(row), "columns": columns, "bar": {k: f"{v:.4g}%" for k, v in bar.items()}})

@@ -43,18 +43,21 @@ class AreaOptions:
             on_note=lambda text: note(as_options(text)),
         )
 
-    def shapes(self, domain: Domain, areas: Partition) -> AreaShapes:
-        """The shapes of those areas."""
+    def shapes(self, domain: Domain, areas: Partition, system: str) -> AreaShapes:
+        """The shapes of those areas in a system."""
         from mechdesign.geo.area_shapes import shapes_of_areas
 
-        return shapes_of_areas(self.source, domain, areas, name_field=self.name_field, crs=self.inputs.crs)
+        return shapes_of_areas(
+            self.source, domain, areas, name_field=self.name_field, crs=self.inputs.crs, system=system
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class OutputOptions:
-    """Files to write and how to print."""
+    """Files to write, the coordinate system of layers, and how to print."""
 
     files: list[Path]
+    layer_crs: str | None
     exit_zero: bool
     overwrite: bool
     as_json: bool
@@ -65,6 +68,15 @@ class OutputOptions:
         from mechdesign.surveys.export import LAYERS
 
         return any(path.suffix.lower() in LAYERS for path in self.files)
+
+    def system(self, domain: Domain) -> str:
+        """The coordinate system of layers; refuses one without a layer."""
+        from mechdesign.geo.shapes import DEGREES, named_system
+
+        if self.layer_crs is not None and (domain.plane is None or not self.has_layer):
+            remedy = "pass -o FILE.gpkg or -o FILE.parquet, for a mechanism on Earth"
+            raise InputError("is for a layer of a map", field="layer_crs", value=self.layer_crs, remedy=remedy)
+        return DEGREES if domain.plane is None else named_system(self.layer_crs, domain.plane)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +112,10 @@ def estimate_survey(
     from mechdesign.surveys.weighted import weighted_shares
 
     domain = shared_domain([mechanism])
+    system = output.system(domain)
     for path in output.files:
-        words.check_weighted_target(path, on_earth=domain.plane is not None, overwrite=output.overwrite)
+        on_earth = domain.plane is not None
+        words.check_weighted_target(path, on_earth=on_earth, system=system, overwrite=output.overwrite)
     if survey.missing not in (None, "leave-out", "class"):
         raise InputError("unknown choice", field="missing", value=survey.missing, remedy="use leave-out or class")
     partition = areas.read(domain)
@@ -125,7 +139,7 @@ def estimate_survey(
         confidence=survey.confidence,
         simultaneous=survey.simultaneous,
     )
-    shapes = areas.shapes(domain, partition) if output.has_layer else None
+    shapes = areas.shapes(domain, partition, system) if output.has_layer else None
     for path in output.files:
         if path.suffix.lower() == ".html":
             PAGE_WRITER.get().save(shares, path, mechanisms=[mechanism], overwrite=output.overwrite)

@@ -57,8 +57,9 @@ def weighted_shares(
     -------
     xarray.Dataset
         Sealed. (domain, area): estimate, share (cut to [0, 1]), low, high (nan without an interval), standard_error,
-        effective; with `by` also the difference from all other persons, difference_low and difference_high. (domain):
-        persons, missing, design_effect, effective_sample. Attributes: domains, areas and reasons (JSON), fit_p.
+        effective; with `by` also the difference from all other persons, difference_low and difference_high. With
+        `population` also total, total_low and total_high, the persons of the domain in the area. (domain): persons,
+        missing, design_effect, effective_sample. Attributes: domains, areas and reasons (JSON), fit_p.
 
     Examples
     --------

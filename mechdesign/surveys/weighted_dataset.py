@@ -28,7 +28,7 @@ from mechdesign.surveys.intervals import Intervals, quantile
 from mechdesign.surveys.linear_estimator import linear_weights
 from mechdesign.surveys.shares import mechanism_record, reports_digest
 from mechdesign.surveys.weighted_schema import WEIGHTED
-from mechdesign.surveys.weighted_sums import NO_ANSWER, Sums, weighted_intervals, with_class
+from mechdesign.surveys.weighted_sums import NO_ANSWER, Sums, among_all, weighted_intervals, with_class
 
 _FEWEST = 2  # persons of a domain: one has no variance
 _COUNTED = ("missing_answers", "reports_sha256", "reports", "fit_freedom", "simultaneous", "areas", "domains")
@@ -96,6 +96,11 @@ def sealed_shares(mechanism: xr.Dataset, answers: AnswerSums, areas: Partition) 
     if len(listed) > 1:
         others = [intervals_of(sum_of([one for one in listed if one is not sums])) for sums in listed]
         variables |= _differences(own, others, z)
+    if answers.population is not None:
+        everybody = sum_of(listed)
+        joined = [among_all(sums, everybody, estimator) for sums in listed]
+        within = [weighted_intervals(*one, z, population=answers.population) for one in joined]
+        variables |= _totals(within, answers.population)
     fit = fit_test(channel, numbers, maximum_likelihood(numbers, channel.table))
     attrs: dict[str, Any] = {
         "schema": WEIGHTED.name,
@@ -236,3 +241,10 @@ def _differences(own: list[Intervals], others: list[Intervals], z: float) -> dic
         rows["difference_low"].append(np.where(bounded, np.maximum(possible - half, -1.0), np.nan))
         rows["difference_high"].append(np.where(bounded, np.minimum(possible + half, 1.0), np.nan))
     return {name: (("domain", "area"), np.array(values), {"units": "1"}) for name, values in rows.items()}
+
+
+def _totals(within: list[Intervals], population: float) -> dict[str, Any]:
+    """Persons of each domain in each area, among all persons."""
+    ends = {"total": "share", "total_low": "low", "total_high": "high"}
+    numbers = {name: population * np.array([getattr(one, end) for one in within]) for name, end in ends.items()}
+    return {name: (("domain", "area"), values, {"units": "persons"}) for name, values in numbers.items()}

@@ -6,7 +6,7 @@ from mechdesign.mechanism.schema import Schema, VariableSpec
 
 _PER_ANSWER = VariableSpec(dtype="float64", dims=("domain", "answer"))
 _PER_AREA = VariableSpec(dtype="float64", dims=("domain", "area"))
-_DIFFERENCE = VariableSpec(dtype="float64", dims=("domain", "area"), optional=True)
+_OPTIONAL = VariableSpec(dtype="float64", dims=("domain", "area"), optional=True)
 
 WEIGHTED = Schema(
     name="mechdesign/estimate/weighted/1",
@@ -18,7 +18,8 @@ WEIGHTED = Schema(
         **dict.fromkeys(("persons", "missing"), VariableSpec(dtype="int64", dims=("domain",))),
         **dict.fromkeys(("design_effect", "effective_sample"), VariableSpec(dtype="float64", dims=("domain",))),
         **dict.fromkeys(("estimate", "share", "low", "high", "standard_error", "effective", "bias"), _PER_AREA),
-        **dict.fromkeys(("difference", "difference_low", "difference_high"), _DIFFERENCE),
+        **dict.fromkeys(("difference", "difference_low", "difference_high"), _OPTIONAL),
+        **dict.fromkeys(("total", "total_low", "total_high"), _OPTIONAL),
     },
     places=("secret",),
     attributes={

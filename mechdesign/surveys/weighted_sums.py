@@ -13,6 +13,9 @@ no scale of the weights. (3) is Kish's. (2) contains the choice of the persons
 and the noise of the mechanism. A finite population does not have all of the first part. With w_i N / W = 1 / pi_i the
 excess is sum_i pi_i w_i^2 (g_i - p)^2 / W^2 = p (1 - p) / N, where g_i is 1 in the area. The noise stays.
 
+With N known, the persons of a domain in an area are N times the share (1) of being in both. Its sums are over all
+persons, and a person of another domain has a = 0. So the interval of the total is N times an interval of (1) and (2).
+
 An interval needs enough effective reports, (sum_i w_i^2 b_i^2)^2 / sum_i w_i^4 b_i^4 with b = a - estimate, padded as
 in surveys/intervals.py. Domains are disjoint groups of persons: a domain differs from all others together by the
 difference of two independent estimates, whose variances add. A missing answer is left out, or is a class of its own.
@@ -89,6 +92,17 @@ def weighted_intervals(sums: Sums, weights: Weights, z: float, *, population: fl
         bias=weights.bias,
         reasons=reasons,
     )
+
+
+def among_all(own: Sums, everybody: Sums, weights: Weights) -> tuple[Sums, Weights]:
+    """The sums of everybody and the weights, with one more report of persons of other domains, who are in no area."""
+    parts = {name: (getattr(own, name), getattr(everybody, name)) for name in ("first", "second", "fourth")}
+    # A difference of nearly equal sums may be negative by rounding.
+    extended = {name: np.append(mine, max(float(all_.sum() - mine.sum()), 0.0)) for name, (mine, all_) in parts.items()}
+    sums = Sums(**extended, persons=everybody.persons)
+    others = float(sums.first[-1]) / sums.total
+    values = np.vstack([weights.values, np.zeros((1, weights.values.shape[1]))])
+    return sums, replace(weights, values=values, law=np.append((1 - others) * weights.law, others))
 
 
 def with_class(weights: Weights, missing_share: float) -> Weights:

@@ -28,6 +28,7 @@ from mechdesign.surveys.intervals import fewest_effective
 KINDS = (".csv", ".xlsx", ".json", ".nc", ".html", *LAYERS)
 _ROWS = ("estimate", "share", "low", "high", "standard_error", "effective")
 _DIFFERENCES = ("difference", "difference_low", "difference_high")
+_TOTALS = ("total", "total_low", "total_high")
 _PER_DOMAIN = ("persons", "missing", "design_effect", "effective_sample")
 _ATTRIBUTES = ("problem", "reports", "reports_sha256", "missing_answers", "confidence", "z", "fit_statistic", "fit_p")
 _MOST = 200  # lines of a table
@@ -41,7 +42,7 @@ class WeightedDocument(EstimateDocument):
     def areas(self) -> list[Row]:
         """One row per domain and area: estimate, interval, difference, and the reason if it has no interval."""
         shares, attrs = self.estimate, self.estimate.attrs
-        names = [name for name in (*_ROWS, *_DIFFERENCES) if name in shares]
+        names = [name for name in (*_ROWS, *_DIFFERENCES, *_TOTALS) if name in shares]
         reasons, rows = json.loads(attrs["reasons"]), []
         for d, domain in enumerate(json.loads(attrs["domains"])):
             for k, area in enumerate(json.loads(attrs["areas"])):
@@ -65,7 +66,7 @@ class WeightedDocument(EstimateDocument):
         return {**document, "domains": self.domains, "areas": self.areas}
 
 
-def check_weighted_target(path: Path, *, on_earth: bool, overwrite: bool) -> None:
+def check_weighted_target(path: Path, *, on_earth: bool, system: str, overwrite: bool) -> None:
     """Refuse a suffix that weighted shares are not written in, before any work."""
     suffix = check_target(path, overwrite=overwrite).suffix.lower()
     if suffix not in KINDS:
@@ -74,7 +75,7 @@ def check_weighted_target(path: Path, *, on_earth: bool, overwrite: bool) -> Non
     if suffix == ".xlsx":
         import_optional("openpyxl", "xlsx")
     if suffix in LAYERS:
-        check_layer_target(path, on_earth=on_earth)
+        check_layer_target(path, on_earth=on_earth, system=system)
 
 
 def save_weighted(shares: xr.Dataset, path: Path, *, areas: AreaShapes | None, overwrite: bool) -> None:
@@ -118,7 +119,15 @@ def weighted_words(document: dict[str, Any]) -> Iterator[Block]:
     heads = ["domain", "area", "share %", "from", "to", "standard error"]
     if "difference" in rows[0]:
         columns, heads = (*columns, *_DIFFERENCES), [*heads, "less all others", "from", "to"]
-    yield TextTable(heads, [[row["domain"], row["area"], *(_percent(row[c]) for c in columns)] for row in rows[:_MOST]])
+    totals = _TOTALS if "total" in rows[0] else ()
+    heads += ["persons", "from", "to"] if totals else []
+    yield TextTable(
+        heads,
+        [
+            [row["domain"], row["area"], *(_percent(row[c]) for c in columns), *(_whole(row[c]) for c in totals)]
+            for row in rows[:_MOST]
+        ],
+    )
     for row in rows[:_MOST]:
         if row["reason"]:
             yield f"No interval for {row['area']} of {row['domain']}: {row['reason']}."
@@ -150,3 +159,7 @@ def _number(value: Any) -> float | None:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:.3f}"
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.0f}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.base.registry import Registry
+from mechdesign.errors import InputError
 from mechdesign.mechanism.content import is_dataset
 from mechdesign.mechanism.storage import load, load_content
 
@@ -66,6 +67,18 @@ def file_kind(source: Any) -> FileKind | None:
             if stream.read(len(_HDF5)) == _HDF5:
                 return None
     return next((kind for kind in kinds if kind.recognises(source)), None)
+
+
+def open_sampler(source: Any, *, on_progress: Callable[[Any], None] | None = None) -> Any:
+    """The sampler (`DrawSource`) of a mechanism of any kind, which it verifies; on_progress only for kinds with one."""
+    kind = file_kind(source)
+    if kind is not None:
+        if kind.sampler is None:
+            raise InputError("is not a mechanism that draws reports", field="mechanism", value=type(source).__name__)
+        return kind.sampler(source, on_progress=on_progress)
+    from mechdesign.mechanism.sampler import Sampler
+
+    return Sampler(mechanism=source)
 
 
 def load_any(path: str | Path, *, cold: bool = False) -> Any:

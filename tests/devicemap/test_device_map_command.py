@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from fixtures.absent_capabilities import needs
 from fixtures.device_maps import design, small_map
@@ -12,6 +14,7 @@ from fixtures.pages import page_of
 from fixtures.random_device_maps import content
 
 import mechdesign as md
+from mechdesign.output.point_files.reports import PointOptions, file_words, sample_file
 
 
 @pytest.fixture(scope="module")
@@ -37,6 +40,30 @@ def test_map_is_exported_verified_and_sampled(tmp_path: Path, run, run_json) -> 
     drawn = md.devicemap.MapSampler(small_map()).sample(at=(0.2, 5.0), size=7, rng=2)
     assert document["reports"] == drawn.values[0].tolist()
     assert document["report_x"] == drawn["report_x"].values[0].tolist()
+
+
+def test_points_of_a_file_draw_from_their_cells(tmp_path) -> None:
+    """Shares of the reports of each secret are the integers of its row over their sum, as a single draw has them."""
+    made = small_map()
+    cells = np.tile([3, 17, 3, 9], 4000)
+    frame = pd.DataFrame(made.domain.points[cells], columns=["x", "y"]).assign(who=np.arange(16_000) % 5)
+    frame.to_csv(tmp_path / "points.csv", index=False)
+    document = sample_file(made, tmp_path / "points.csv", tmp_path / "r.csv", options=PointOptions(rng=3))
+    reports = pd.read_csv(tmp_path / "r.csv")
+    assert list(reports) == ["who", "report", "report_x", "report_y", "cost"]
+    assert (reports["cost"] == 1).all()
+    assert document["claim"] == made.claim
+    assert any("no accuracy" in sentence for sentence in file_words(document))
+    sampler = md.devicemap.MapSampler(made)
+    for secret in (3, 9, 17):
+        drawn = reports["report"][cells == secret]
+        seen = np.bincount(drawn, minlength=24) / len(drawn)
+        expected = np.bincount(sampler.sample([secret], 8000, rng=7).values[0], minlength=24) / 8000
+        assert np.abs(seen - expected).max() < 5 * np.sqrt(0.25 / 8000 + 0.25 / len(drawn))
+    places = np.abs(reports[["report_x", "report_y"]] - made.domain.points[reports["report"]])
+    assert places.to_numpy().max() < 0.2
+    equal = sample_file(made, tmp_path / "points.csv", tmp_path / "e.csv", options=PointOptions(person="who", rng=3))
+    assert (equal["drawn"], equal["persons"]) == (15, 5)
 
 
 @needs("web")

@@ -7,11 +7,14 @@ import json
 import numpy as np
 import pytest
 from fixtures.absent_capabilities import needs
+from fixtures.position_mechanisms import fine_mechanism, spline_weights
 
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.geo.cell_layers import CellLayer, save_cells
+from mechdesign.geo.report_cells import ReportCells
 from mechdesign.geo.shapes import plane_system
+from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.problem.plane import Plane
 
 CITIES = {"Rome": (41.9, 12.5), "Sydney": (-33.87, 151.2), "Taveuni": (-16.85, 179.999)}
@@ -127,6 +130,100 @@ def test_figures_are_those_of_the_mechanism() -> None:
     # By another route: the mean over the prior is the expected distance of the mechanism.
     assert columns["prior"] @ columns["expected_error"] == pytest.approx(md.utility.expected_distance(mechanism))
     assert plane_system(domain.plane).startswith("+proj=aeqd +lat_0=41.9 +lon_0=12.5 ")
+
+
+def places(mechanism, dim):
+    """The places of rows or reports in degrees, and the plane."""
+    domain = MechanismFile.read(mechanism).domain
+    points = np.column_stack([mechanism[f"{dim}_x"].values, mechanism[f"{dim}_y"].values])
+    return points, domain.plane, np.column_stack(domain.plane.backward(points))
+
+
+def probabilities_of(mechanism, point):
+    """P(y|x) of every report from a position in the plane, by the weights of the spline and the rows of the file."""
+    domain = MechanismFile.read(mechanism).domain
+    side, low = domain.cell[0], np.asarray(domain.origin)
+    row = np.floor((point - low) / side).astype(int)
+    cell = domain.lookup[tuple(row)]
+    across, along = spline_weights(2**16 * ((point - low) / side - row - 0.5))
+    return np.outer(across, along).ravel() @ md.probabilities(mechanism).values[mechanism["around_row"].values[cell]]
+
+
+@needs("positions")
+@pytest.mark.parametrize(("parts", "longitude"), [(1, 180.0), (2, 12.5), (2, 180.0), (3, 12.5)])
+def test_features_are_cells_of_reports(tmp_path, parts, longitude) -> None:
+    """Rows finer than reports, and a rectangle of rows about an area: by the polygons, by the table and by pyproj."""
+    shapely = pytest.importorskip("shapely", reason="needs the extra: pip install 'mechdesign[geo]'")
+    pyproj = pytest.importorskip("pyproj", reason="needs the extra: pip install 'mechdesign[geo]'")
+    mechanism = fine_mechanism(parts, longitude)
+    assert (mechanism.sizes["secret"], mechanism.sizes["report"]) == (12 * parts**2, 11)
+    point = np.array([-70.0, 190.0])
+    _, plane, degrees = places(mechanism, "secret")
+    origin = tuple(float(x[0]) for x in plane.backward(point[None]))
+    written = save_cells(mechanism, tmp_path / "cells.geojson", origin=origin)
+    assert (written["cells"], written["rows"]) == (11, 12 * parts**2)
+    features = json.loads((tmp_path / "cells.geojson").read_text())["features"]
+    shapes = shapely.from_geojson([json.dumps(feature["geometry"]) for feature in features])
+    column = {name: np.array([feature["properties"][name] for feature in features]) for name in written["columns"]}
+    assert [feature["properties"]["cell"] for feature in features] == list(range(11))
+    # By pyproj: each report lies in the middle of its polygon, whose area is that of a cell.
+    to_plane = pyproj.Transformer.from_crs("EPSG:4326", plane_system(plane), always_xy=True)
+    flat = shapely.transform(shapes, lambda xy: np.column_stack(to_plane.transform(xy[:, 0], xy[:, 1])))
+    reports = places(mechanism, "report")[0]
+    assert shapely.distance(shapely.centroid(flat), shapely.points(reports)).max() < 0.2
+    assert np.allclose(shapely.area(flat), 240**2, rtol=1e-3)
+    inside = shapely.contains_xy(shapes[:, None], degrees[None, :, 0], degrees[None, :, 1])
+    assert inside.sum() == 11 * parts**2
+    assert np.allclose(column["prior"], inside @ mechanism["prior"].values)
+    assert column["prior"].sum() == pytest.approx(1)
+    assert np.allclose(column["level"], mechanism["level"].values.max())
+    assert column["prior"] @ column["expected_error"] == pytest.approx(md.utility.expected_distance(mechanism))
+    assert np.allclose(column["probability"], probabilities_of(mechanism, point), atol=1e-6)
+
+
+@needs("positions")
+@pytest.mark.parametrize("parts", [2, 3])
+def test_pixels_are_cells_of_reports(tmp_path, parts) -> None:
+    rasterio = pytest.importorskip("rasterio", reason="needs the extra: pip install 'mechdesign[geo]'")
+    mechanism = fine_mechanism(parts)
+    save_cells(mechanism, tmp_path / "cells.tif", origin=(12.5, -16.85))
+    reports = places(mechanism, "report")[0]
+    with rasterio.open(tmp_path / "cells.tif") as file:
+        assert (file.width, file.height, file.res) == (4, 3, (240.0, 240.0))
+        band = file.descriptions.index("probability") + 1
+        found = np.array([value[0] for value in file.sample(reports, band)])
+        assert np.isfinite(file.read(band)).sum() == 11
+        assert file.tags()["cells"] == f"those that reports name, each of {parts} x {parts} rows"
+    assert np.allclose(found, probabilities_of(mechanism, np.zeros(2)), atol=1e-6)
+
+
+@needs("positions")
+def test_figures_of_cells_are_of_their_rows() -> None:
+    cells = ReportCells.of(MechanismFile.read(fine_mechanism(2)))
+    values = np.arange(48.0)
+    own = [np.flatnonzero(cells.rows == c) for c in range(11)]
+    assert (np.bincount(cells.rows + 1) == 4).all()
+    assert np.allclose(cells.largest_of(values), [values[rows].max() for rows in own])
+    weights = np.where(cells.rows == 3, 0.0, values)
+    means = [np.average(values[rows], weights=None if c == 3 else values[rows]) for c, rows in enumerate(own)]
+    assert np.allclose(cells.mean_of(values, weights), means)
+
+
+def test_cells_without_a_report_stay_if_people_are_there(tmp_path) -> None:
+    """Reports are two of 19 cells: the others keep their prior, without a number."""
+    pytest.importorskip("shapely", reason="needs the extra: pip install 'mechdesign[geo]'")
+    _, domain = city("Rome")
+    reports = md.Domain.points_at(domain.points[[4, 11]], unit="m")
+    problem = md.DesignProblem(
+        domain=domain, metric=md.Euclidean(epsilon=0.01, unit="m"), prior=np.full(19, 1 / 19), reports=reports,
+        loss=md.losses.Distance(),
+    )  # fmt: skip
+    mechanism = md.solve(problem)
+    save_cells(mechanism, tmp_path / "c.geojson", origin=(12.5, 41.9))
+    features = json.loads((tmp_path / "c.geojson").read_text())["features"]
+    told = [(one["properties"]["cell"], one["properties"]["probability"] > 0) for one in features]
+    assert len(told) == 19
+    assert (told[4], told[11], told[5]) == ((0, True), (1, True), (None, False))
 
 
 @needs("positions")

@@ -309,6 +309,24 @@ def test_refused_format_is_a_file_error(tmp_path) -> None:
         sample_file(mechanism(), tmp_path / "points.csv", tmp_path / "r.csv")
 
 
+def test_cells_that_are_not_secrets_are_refused(tmp_path) -> None:
+    """Reports are the middles of 2 x 2 secrets: a number of a cell could be either."""
+    secrets = md.Domain.grid((4, 4), cell=100.0, unit="m")
+    problem = md.DesignProblem(
+        domain=secrets, metric=md.Euclidean(epsilon=0.01, unit="m"), prior=md.priors.uniform(secrets),
+        loss=md.losses.Distance(), reports=md.Domain.grid((2, 2), cell=200.0, unit="m"),
+    )  # fmt: skip
+    made = md.solve(problem)
+    for name, columns in (("cell", None), ("cell", {"secret": "cell"}), ("secret", None)):
+        points_file = save_frame(tmp_path, pd.DataFrame({name: [0, 15]}))
+        options = PointOptions(columns=columns)
+        if columns is None and name == "cell":
+            with pytest.raises(InputError, match="is ambiguous"):
+                sample_file(made, points_file, tmp_path / "r.csv", options=options)
+        else:
+            assert sample_file(made, points_file, tmp_path / "r.csv", options=options, overwrite=True)["drawn"] == 2
+
+
 def test_labels_of_classes_are_places(tmp_path) -> None:
     classes = md.Domain.classes(["yes", "no", "rather not"])
     problem = md.DesignProblem(

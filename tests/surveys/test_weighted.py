@@ -15,7 +15,8 @@ from mechdesign.surveys.channel import Channel
 from mechdesign.surveys.intervals import quantile
 from mechdesign.surveys.linear_estimator import linear_weights
 from mechdesign.surveys.weighted import weighted_shares
-from mechdesign.surveys.weighted_sums import NO_ANSWER, Sums, weighted_intervals, with_class
+from mechdesign.surveys.weighted_dataset import sum_of
+from mechdesign.surveys.weighted_sums import NO_ANSWER, Sums, among_all, weighted_intervals, with_class
 
 Z = quantile(0.95)
 MECHANISM = "Laplacian, 0.01 per m"
@@ -70,6 +71,26 @@ def test_domains_are_estimates_of_their_persons() -> None:
     half = found.attrs["z"] * np.hypot(*found["standard_error"].values)
     width = found["difference_high"] - found["difference_low"]
     assert np.allclose(width[0], 2 * half, atol=1e-9)
+
+
+def test_totals_are_persons_of_a_domain_in_an_area() -> None:
+    """By the persons themselves: everybody counts in the mean, and a person of another domain has the value 0."""
+    mechanism, areas, reports = small()
+    w, who = np.random.default_rng(5).uniform(0.5, 3, 1000), np.where(np.arange(1000) % 3 == 0, "young", "old")
+    found = weighted_shares(mechanism, reports, areas, weights=w, by=who.tolist(), population=9000)
+    a = np.linalg.inv(md.probabilities(mechanism).values) @ areas.indicator
+    for d, name in enumerate(json.loads(found.attrs["domains"])):
+        each = a[reports] * (who == name)[:, None]
+        mean = (w[:, None] * each).sum(axis=0) / w.sum()
+        variance = (w[:, None] ** 2 * (each - mean) ** 2).sum(axis=0) / w.sum() ** 2 * 1000 / 999
+        half = Z * np.sqrt(variance - mean * (1 - mean) / 9000)
+        assert np.allclose(found["total"][d], 9000 * mean)
+        assert np.allclose(found["total_low"][d], 9000 * (mean - half), atol=1e-3)
+        assert np.allclose(found["total_high"][d], 9000 * (mean + half), atol=1e-3)
+    assert float(found["total"].sum()) == pytest.approx(9000)
+    alone = weighted_shares(mechanism, reports, areas, weights=w, population=9000)
+    assert np.allclose(alone["total_high"], 9000 * alone["high"])
+    assert "total" not in weighted_shares(mechanism, reports, areas, weights=w)
 
 
 def test_missing_answers_are_left_out_or_a_class() -> None:
@@ -182,7 +203,52 @@ def missing_coverage(collections: int) -> dict[str, float]:
     return {name: count / collections for name, count in held.items()}
 
 
+def total_coverage(collections: int) -> dict[str, float]:
+    """Persons of a domain in the area, with N known; people of the area are asked half as often."""
+    made, held = Collections(20_000, 5), {"total": 0, "total of a domain": 0}
+    probability, size = np.where(made.in_area, 0.04, 0.08), len(made.places)
+    first = made.random.random(size) < np.where(made.in_area, 0.7, 0.3)
+    truth = {"total": made.in_area.mean(), "total of a domain": (made.in_area & first).mean()}
+    for _ in range(collections):
+        asked = np.flatnonzero(made.random.random(size) < probability)
+        reports, w = made.reports(asked), 1 / probability[asked]
+        groups = [Sums.of(reports[one], w[one], 100) for one in (first[asked], ~first[asked])]
+        everybody = sum_of(groups)
+        pairs = {"total": (everybody, made.weights), "total of a domain": among_all(groups[0], everybody, made.weights)}
+        for name, pair in pairs.items():
+            found = weighted_intervals(*pair, Z, population=size)
+            held[name] += found.low[0] <= truth[name] <= found.high[0]
+    return {name: count / collections for name, count in held.items()}
+
+
+def ratio_against_total(collections: int) -> dict[str, float]:
+    """Hájek's share, and the total of Horvitz and Thompson over a known N: coverage, and root mean square errors."""
+    made = Collections(20_000, 6)
+    probability, size = np.where(made.in_area, 0.04, 0.08), len(made.places)
+    truth, held, errors = (
+        made.in_area.mean(),
+        {"Hájek": 0, "Horvitz-Thompson": 0},
+        {"Hájek": [], "Horvitz-Thompson": []},
+    )
+    for _ in range(collections):
+        asked = np.flatnonzero(made.random.random(size) < probability)
+        reports, w, n = made.reports(asked), 1 / probability[asked], len(asked)
+        found = weighted_intervals(Sums.of(reports, w, 100), made.weights, Z)
+        each = w * made.weights.values[reports, 0] / size
+        total, half = each.sum(), Z * np.sqrt(n * each.var(ddof=1))
+        for name, estimate, low, high in [
+            ("Hájek", found.estimate[0], found.low[0], found.high[0]),
+            ("Horvitz-Thompson", total, total - half, total + half),
+        ]:
+            held[name] += low <= truth <= high
+            errors[name].append(estimate - truth)
+    return {name: count / collections for name, count in held.items()} | {
+        f"{name}, error": float(np.sqrt(np.mean(np.square(one)))) for name, one in errors.items()
+    }
+
+
 COVERAGES = {
+    "totals": total_coverage,
     "weights": weighted_coverage,
     "domains": domain_coverage,
     "population": population_coverage,

@@ -75,6 +75,8 @@ def place_columns(
     form, place = "geometry", list[str]()
     if part.degrees is None:
         form, place = _form(others, chosen, collection)
+        if form == "secret" and plain_name(place[0]) == "cell" and not chosen:
+            _refuse_reported_cells(place[0], collection)
     looks_like = {name for name in others if _is_position(name)}
     left_out = [name for name in others if name in looks_like or name in place]
     kept = [name for name in names if name not in left_out]
@@ -113,6 +115,14 @@ def _form(names: list[str], chosen: dict[str, str], collection: Collection) -> t
         raise FileFormatError(message, field=FIELD, value=", ".join(several or names), remedy=remedy)
     form, columns = next(iter(complete.items()))
     return form, [matches[0] for matches in columns]
+
+
+def _refuse_reported_cells(name: str, collection: Collection) -> None:
+    """Refuse numbers of cells where reports and layers number other cells than the secrets."""
+    if not np.array_equal(collection.source.report_points, collection.domain.points):
+        message = "is ambiguous: reports and layers number cells, and the secrets of this mechanism are others"
+        remedy = f"give positions, or name numbers of secrets: columns={{'secret': '{name}'}}"
+        raise InputError(message, field=FIELD, value=name, remedy=remedy)
 
 
 def locate(part: Part, columns: PlaceColumns, collection: Collection) -> Located:

@@ -14,14 +14,13 @@ from mechdesign.base.log import log_note
 from mechdesign.base.threads import Rng, source
 from mechdesign.errors import InputError
 from mechdesign.mechanism.collection import Collection, Drawn, Located
-from mechdesign.mechanism.sampler import Sampler
 from mechdesign.output.point_files.columns import FIELD, PlaceColumns, are_exchanged, locate, place_columns
 from mechdesign.output.point_files.formats import point_format
 from mechdesign.output.point_files.parts import Part, ReportedPart
-from mechdesign.problem.classes import label_arrays
 from mechdesign.problem.columns import Columns
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import identifying_digits, round_coordinate
+from mechdesign.verification.kinds import open_sampler
 
 OUTSIDE = ("refuse", "empty")
 ADDED = ("report", "report_label", *(f"report_{axis}" for axis in (*AXES, "longitude", "latitude")), "accuracy", "cost")
@@ -123,7 +122,7 @@ class _Job:
         if self.collection.report_degrees is not None:
             degrees = np.where(has[:, None], self.collection.report_degrees[at], np.nan)
         figures: dict[str, Any] = {}
-        labels = label_arrays(self.collection.sampler.mechanism.attrs).get("report")
+        labels = self.collection.source.report_labels
         if labels is not None:
             frame["report_label"] = np.where(has, labels[at], "")
         elif self.writes_degrees:
@@ -133,7 +132,7 @@ class _Job:
             figures |= {f"report_{axis}": values[at] for axis, values in zip(AXES, self._coordinates, strict=False)}
         if self.collection.radii is not None:
             figures["accuracy"] = self.collection.radii[at]
-        figures["cost"] = np.where(drawn.is_repeated, 0.0, float(self.collection.cost))
+        figures["cost"] = np.where(drawn.is_repeated, 0.0, float(self.collection.source.cost))
         for name, values in figures.items():
             frame[name] = np.where(has, values, np.nan)
         return ReportedPart(frame=frame, degrees=degrees)
@@ -145,7 +144,7 @@ class _Job:
 
     @property
     def _coordinates(self) -> list[Any]:
-        places = self.collection.sampler.rows.report_points
+        places = self.collection.source.report_points
         rounded = zip(places.T, identifying_digits(places), strict=True)
         return [np.array([round_coordinate(x, digits) for x in values.tolist()]) for values, digits in rounded]
 
@@ -172,11 +171,8 @@ def sample_file(
         raise InputError("is the file of points", field="output", value=output, remedy="write another file")
     for one in (reads, writes):
         one.require()
-    if not hasattr(mechanism, "attrs"):
-        message, remedy = "draws one place at a time", "use the mechanism that it was exported from"
-        raise InputError(message, field="mechanism", value="a device map", remedy=remedy)
     rng = None if chosen.rng is None else np.random.default_rng(chosen.rng)
-    collection = Collection(sampler=Sampler(mechanism=mechanism), rng=rng)
+    collection = Collection(source=open_sampler(mechanism, on_progress=on_progress), rng=rng)
     if writes.is_layer and collection.report_degrees is None:
         message = "is a layer in degrees, and the reports are not places on Earth"
         raise InputError(message, field="output", value=output.name, remedy="write .csv or .parquet")
@@ -209,14 +205,15 @@ def _document(job: _Job, target: Path, bits: str) -> dict[str, Any]:
         "persons": None if columns.person is None else collection.persons,
         "id": columns.person,
         "most_reports_of_one": most,
-        "cost_of_one_report": float(collection.cost),
-        "largest_cost_of_one": float(most * collection.cost),
+        "cost_of_one_report": float(collection.source.cost),
+        "largest_cost_of_one": float(most * collection.source.cost),
+        "has_accuracy": collection.radii is not None or collection.domain.kind != "grid",
         "place": columns.place or ["geometry"],
         "kept": columns.kept,
         "left_out": columns.left_out,
         "unit": collection.domain.unit,
         "bits": bits,
-        "claim": collection.sampler.certificate.claim,
+        "claim": collection.source.claim,
     }
 
 
@@ -249,5 +246,7 @@ def file_words(document: Mapping[str, Any]) -> Iterator[str]:
         yield f"Left out, as they look like positions: {', '.join(document['left_out'])}."
     kept = ", ".join(document["kept"])
     yield f"Kept as they are, without any claim: {kept or 'none'}. The order of the rows is kept too."
+    if not document["has_accuracy"]:
+        yield "The reports have no accuracy, which is computed only from a table with its prior."
     yield f"Each report: {document['claim']}"
     yield f"random bits: {document['bits']}"

@@ -14,7 +14,7 @@ from mechdesign.output.text_tables import Block, Note, TextTable
 from mechdesign.problem.classes import label_arrays, place_number
 from mechdesign.problem.domain import AXES
 from mechdesign.problem.locate import identifying_digits, place_on_earth, refuse_degrees, round_coordinate
-from mechdesign.verification.kinds import file_kind
+from mechdesign.verification.kinds import open_sampler
 
 if TYPE_CHECKING:
     from mechdesign.solvers.result import Progress
@@ -41,17 +41,11 @@ def sample_document(
     chosen = sum(place is not None for place in (at, secret, longitude))
     if (longitude is None) != (latitude is None) or chosen != 1:
         raise InputError("one place is needed: --at X Y, --lon E --lat N, or --secret N", field="at")
-    kind = file_kind(mechanism)
     if isinstance(secret, str):
         labels = label_arrays(getattr(mechanism, "attrs", {})).get("secret", np.empty(0, str)).tolist()
         secret = place_number(secret, labels, "secret")
-    sampler: Any
-    if kind is not None and kind.sampler is not None:
-        sampler = kind.sampler(mechanism, on_progress=on_progress)
-        domain, placed = mechanism.domain, mechanism.domain.points
-    else:
-        sampler = Sampler(mechanism=mechanism)
-        domain, placed = sampler.certificate.domain, sampler.rows.report_points
+    sampler = open_sampler(mechanism, on_progress=on_progress)
+    domain, placed = sampler.domain, sampler.report_points
     # Degrees passed as --at would be a place near the origin of the plane, and its report a wrong one.
     if at is not None and len(at) == domain.dimension:
         refuse_degrees(domain, np.array([at]), only_if_rare=False)
