@@ -6,14 +6,18 @@ import math
 import os
 import time
 from collections.abc import Callable
-from typing import TypeAlias
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 from mechdesign.errors import InputError
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 SYSTEM = "operating system"
+Result = TypeVar("Result")
 Seed: TypeAlias = int | np.random.Generator  # a seed or a generator, for simulations
 Rng: TypeAlias = Seed | None  # None: the system's bits
 _SEEDS = 1 << 32  # that a generator can give
@@ -58,6 +62,30 @@ def in_blocks(
         except BaseException:
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+
+
+def in_order(work: Callable[[int], Result], count: int) -> list[Result]:
+    """The results of work(0), ..., work(count - 1), which are independent, computed on all cores."""
+    results: list[Any] = [None] * count
+
+    def run(start: int, stop: int) -> None:
+        results[start] = work(start)
+
+    in_blocks(run, count, 1)
+    return results
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A context with one thread of BLAS: on small matrices, or beside our threads, more wait longer than they work."""
+    return _blas_libraries().limit(limits=1, user_api="blas")
+
+
+@cache
+def _blas_libraries() -> ThreadpoolController:
+    # NumPy and SciPy have a library of their own each, and only loaded ones are found.
+    import scipy.linalg  # noqa: F401
+
+    return ThreadpoolController()
 
 
 def source(rng: Rng = None) -> tuple[Callable[[int], bytes], str]:

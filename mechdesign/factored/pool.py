@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 import xarray as xr
-from threadpoolctl import ThreadpoolController
 
 from mechdesign.base import interrupts
 from mechdesign.base.arrays import Indices, Integers, Vector
+from mechdesign.base.threads import one_blas_thread
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.factored import dataset
 from mechdesign.factored.ascent import DualState
@@ -36,7 +36,6 @@ from mechdesign.solvers.cone.pricing import ConePricer, homogeneous_bound
 from mechdesign.solvers.eikonal.row_sum_budget import used_slack
 from mechdesign.solvers.result import SolveResult, Stop, Targets, counter, reporter
 
-_BLAS = ThreadpoolController()  # blocks of a few hundred places: more threads cost more than they bring
 LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
 TABLED = 6_000  # the same where the loss is one, which no factors have room for: six tables of 0.3 GB
@@ -119,7 +118,7 @@ def solve_pool(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
     if problem.domain.size > LARGEST:
         message = f"a pool of columns has at most {LARGEST:,} secrets: use the program eikonal"
         raise SizeError(message, field="cells", value=problem.domain.size)
-    with threads() as executor, _BLAS.limit(limits=1):
+    with threads() as executor, one_blas_thread():
         run = PoolRun(problem, targets, executor)
         stopped = run.rounds()
         columns, target, weight = run.used_columns()

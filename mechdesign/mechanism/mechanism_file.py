@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -195,8 +195,7 @@ class MechanismFile:
     @property
     def row_parts(self) -> int:
         """The secrets along each side of a cell of reports: 1 unless rows are finer than reports."""
-        parts = self.parameters.get("problem_parameters", {}).get("parts")
-        return parts if isinstance(parts, int) and 1 < parts < self.domain.size and self.domain.kind == "grid" else 1
+        return parts_of(self.parameters, self.domain.shape)
 
     @cached_property
     def report_cells(self) -> IntegerMatrix | None:
@@ -279,6 +278,15 @@ def stored_domain(dataset: xr.Dataset) -> Domain:
     """The places of a Dataset, mechanism or not: its attribute `domain` at its coordinates of secrets."""
     points = stored_points(dataset, "secret")
     return Domain.from_description(json_attribute(dataset, "domain"), points)
+
+
+def parts_of(parameters: Mapping[str, Any], shape: Sequence[int] | None) -> int:
+    """The secrets along each side of a cell of reports, from the parameters of a file; 1 if they are not finer."""
+    own = parameters.get("problem_parameters")
+    parts = own.get("parts") if isinstance(own, dict) else None
+    if shape is None or not isinstance(parts, int) or not 1 < parts < math.prod(shape):
+        return 1
+    return 1 if any(count % parts for count in shape) else parts
 
 
 def json_attribute(mechanism: xr.Dataset, name: str) -> dict[str, Any]:

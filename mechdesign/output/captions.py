@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mechdesign.base.streams import visible
+from mechdesign.mechanism.mechanism_file import parts_of
 from mechdesign.problem.losses import LOSSES
 from mechdesign.problem.metrics import metric_from_description
 from mechdesign.problem.vocabulary import words_for
@@ -30,9 +32,25 @@ def problem_sentence(result: xr.Dataset, secrets: int) -> str:
     domain = json.loads(result.attrs["domain"])
     shape = domain.get("shape")
     words = words_for(domain["kind"], domain["unit"], len(shape or "12"))
-    where = f"{secrets if shape is None else ' x '.join(map(str, shape))} {words.many}"
-    masked = "" if shape is None or math.prod(shape) == secrets else f", {secrets} of them secrets"
-    return f"{visible(result.attrs['problem'])}: {where}{masked}"
+    where = f"{secrets} {words.many}"
+    if shape is not None:
+        where = grid_words(shape, words.many, secrets, parts_of(json.loads(result.attrs["parameters"]), shape))
+    return f"{visible(result.attrs['problem'])}: {where}"
+
+
+def grid_words(
+    shape: Sequence[int], cells: str, secrets: int, parts: int, *, times: str = "x", of_side: str = ""
+) -> str:
+    """How many cells a grid of secrets has, and how many rows each of them where rows are finer than reports."""
+    where = f"{f' {times} '.join(str(count // parts) for count in shape)} {cells}{of_side}"
+    if math.prod(shape) > secrets:
+        where += f", {secrets // parts ** len(shape):,} of them secrets"
+    return where if parts == 1 else f"{where}, {rows_words(len(shape), parts, times=times)}"
+
+
+def rows_words(axes: int, parts: int, *, times: str = "x") -> str:
+    """How many rows of the table a cell of reports has."""
+    return f"{f' {times} '.join([str(parts)] * axes)} rows a cell"
 
 
 def metric_sentence(result: xr.Dataset) -> str:

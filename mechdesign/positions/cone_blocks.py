@@ -25,6 +25,8 @@ from scipy.linalg import lapack
 from mechdesign.base import interrupts
 from mechdesign.base.arrays import Floats, Integers
 from mechdesign.base.memory import max_items_in_memory
+from mechdesign.base.threads import in_order, one_blas_thread
+from mechdesign.positions.band_products import SchurPart
 from mechdesign.positions.spline import SplineCones
 
 
@@ -40,6 +42,7 @@ class ConeBlockConstants:
     numbers_per_cone: int = 30  # of a block in memory: vectors of a step, and temporaries
     most_operations: float = 1e12  # of a step: about an hour for all of them
     reading: float = 1e4  # multiplications in the time to read the vectors of a cone and block, a guess
+    parts: int = 4  # of the blocks, on threads: each has a matrix of the row sums
     ridge: float = 1e-15  # of the diagonal of a block, added to it, against rounding
 
 
@@ -190,10 +193,8 @@ def solve_cone_blocks(
                 scaled - sums.T @ dual[:, None] - algebra.transpose_blocks(z),
                 total - (sums @ x).sum(axis=1),
             )
-            between = sum(
-                float((algebra.cone_rows(x[:, part]) * block).sum())
-                for part, block in zip(algebra.block_slices(m), z, strict=True)
-            )
+            s = algebra.cone_rows_of_blocks(x)
+            between = sum(float((rows * block).sum()) for rows, block in zip(s, z, strict=True))
             mu = between / (algebra.count * m)
             broken = max(float(np.abs(residual[0]).max()) / scaled.mean() / n, float(np.abs(residual[1]).max()))
             reached = max((primal - bound) / max(abs(primal), 1e-300), between / abs(primal), broken)
@@ -209,12 +210,13 @@ def solve_cone_blocks(
             if began + step_seconds >= deadline:
                 return "time"
             try:
-                x, z, dual = _step(algebra, (x, z, dual), residual, mu)
+                x, z, dual = _step(algebra, (x, z, dual), s, residual, mu)
             except np.linalg.LinAlgError:
                 return "precision"
         return "precision"
 
-    stopped = interrupts.interruptible(run, "interrupt")
+    with one_blas_thread():
+        stopped = interrupts.interruptible(run, "interrupt")
     x, z, dual = best
     slack = np.concatenate([block[:, : cones.size] for block in z], axis=2) * (unit / n)
     return ConePoint(table=x, dual=dual * unit / n, slack=slack, iterations=count, stopped=stopped)
@@ -250,43 +252,48 @@ def _start(algebra: _Algebra, cost: Floats, start: float) -> tuple[list[Floats],
 
 
 def _step(
-    algebra: _Algebra, state: tuple[Floats, list[Floats], Floats], residual: tuple[Floats, Floats], mu: float
+    algebra: _Algebra,
+    state: tuple[Floats, list[Floats], Floats],
+    s: list[Floats],
+    residual: tuple[Floats, Floats],
+    mu: float,
 ) -> tuple[Floats, list[Floats], Floats]:
-    # s is computed as G x in every step, so that only the equations of the dual and the row sums have residuals.
+    # s is G x at every point, so that only the equations of the dual and the row sums have residuals.
     x, z, dual = state
     parts = algebra.block_slices(x.shape[1])
-    s = [algebra.cone_rows(x[:, part]) for part in parts]
-    scalings = [Scaling(*pair) for pair in zip(s, z, strict=True)]
+    scalings = in_order(lambda k: Scaling(s[k], z[k]), len(parts))
     algebra.factor(scalings)
 
-    def dual_steps(dx: Floats, raised: list[Floats]) -> tuple[list[Floats], float]:
+    def dual_steps(ds: list[Floats], raised: list[Floats]) -> tuple[list[Floats], float]:
         # dz = W^-1 (u - W^-1 G dx), where `raised` is W^-1 u.
-        steps, longest = [], np.inf
-        for part, scaling, up, s_block, z_block in zip(parts, scalings, raised, s, z, strict=True):
-            ds = algebra.cone_rows(dx[:, part])
-            dz = up - scaling.inverse(scaling.inverse(ds))
-            steps.append(dz)
-            longest = min(longest, longest_step(s_block, ds), longest_step(z_block, dz))
-        return steps, longest
+        def step(k: int) -> tuple[Floats, float]:
+            dz = raised[k] - scalings[k].inverse(scalings[k].inverse(ds[k]))
+            return dz, min(longest_step(s[k], ds[k]), longest_step(z[k], dz))
+
+        steps = in_order(step, len(parts))
+        return [dz for dz, _ in steps], min(length for _, length in steps)
 
     # Predictor: complementarity 0, whose right side W^-1 u is -z.
     raised = [-block for block in z]
     dx, _ = algebra.solve(residual[0] - algebra.transpose_blocks(raised), residual[1])
-    dz, longest = dual_steps(dx, raised)
+    ds = algebra.cone_rows_of_blocks(dx)
+    dz, longest = dual_steps(ds, raised)
     # Mehrotra: the shorter the step of the predictor, the more the corrector is centred.
     predictor_step = min(1.0, longest)
     centring = (1 - predictor_step) ** 3
-    for k, (part, scaling) in enumerate(zip(parts, scalings, strict=True)):
+
+    def corrector(k: int) -> Floats:
         # Corrector, in scaled variables: -l o l - (W^-1 ds) o (W dz) + centring mu e, with l = W^-1 s = W z.
-        scaled = scaling.inverse(s[k])
+        scaled = scalings[k].inverse(s[k])
         target = -product(scaled, scaled) - predictor_step * product(
-            scaling.inverse(algebra.cone_rows(dx[:, part])), scaling.times(dz[k])
+            scalings[k].inverse(ds[k]), scalings[k].times(dz[k])
         )
         target[0] += centring * mu
-        raised[k] = scaling.inverse(quotient(scaled, target))
-    remaining = 1 - centring
+        return scalings[k].inverse(quotient(scaled, target))
+
+    raised, remaining = in_order(corrector, len(parts)), 1 - centring
     dx, dl = algebra.solve(remaining * residual[0] - algebra.transpose_blocks(raised), remaining * residual[1])
-    dz, longest = dual_steps(dx, raised)
+    dz, longest = dual_steps(algebra.cone_rows_of_blocks(dx), raised)
     length = min(1.0, CONSTANTS.step * longest)
     return x + length * dx, [block + length * change for block, change in zip(z, dz, strict=True)], dual + length * dl
 
@@ -297,9 +304,9 @@ class _Algebra:
         self.parts = [rows.tocsr() for rows in (cones.bound, cones.slope_x, cones.slope_y)]
         self.transposed_parts = [rows.T.tocsr() for rows in self.parts]
         self.count, self.size = cones.bound.shape
-        self.dense = None if _is_identity(sums) else sums.toarray()
         self.map, self.row, self.column = _products(self.parts)
         self.width = int((self.row - self.column).max())
+        self.schur_part = SchurPart(sums, self.width)
 
     def cone_rows(self, x: Floats) -> Floats:
         return np.stack([rows @ x for rows in self.parts])
@@ -308,7 +315,11 @@ class _Algebra:
         return np.asarray(sum(rows @ part for rows, part in zip(self.transposed_parts, z, strict=True)))
 
     def transpose_blocks(self, z: list[Floats]) -> Floats:
-        return np.concatenate([self.transpose(block) for block in z], axis=1)
+        return np.concatenate(in_order(lambda k: self.transpose(z[k]), len(z)), axis=1)
+
+    def cone_rows_of_blocks(self, x: Floats) -> list[Floats]:
+        parts = self.block_slices(x.shape[1])
+        return in_order(lambda k: self.cone_rows(x[:, parts[k]]), len(parts))
 
     def block_slices(self, blocks: int) -> list[slice]:
         # Small enough that the vectors of a slice stay in the cache.
@@ -317,28 +328,27 @@ class _Algebra:
 
     def factor(self, scalings: list[Scaling]) -> None:
         n, m = self.size, sum(scaling.size.shape[1] for scaling in scalings)
-        self.bands = np.empty((m, n, self.width + 1))
-        schur = np.zeros((self.sums.shape[0],) * 2)
-        columns = (value for scaling in scalings for value in (self.map @ scaling.inverse_square()).T)
-        for y, column in enumerate(columns):
-            band = np.zeros((self.width + 1, n))
-            band[self.row - self.column, self.column] = column
-            # Late steps have blocks that are singular to rounding: a relative 1e-15 keeps their factors.
-            band[0] *= 1 + CONSTANTS.ridge
-            chol, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
-            if info:
-                raise np.linalg.LinAlgError("a block is not positive definite")
-            self.bands[y] = chol.T
-            # Without symmetry M is the identity, and the Schur complement is the sum of the inverses of the blocks.
-            if self.dense is None:
-                full = np.zeros((n, n), order="F")
-                for k in range(self.width + 1):
-                    full[np.arange(k, n), np.arange(n - k)] = chol[k, : n - k]
-                inverse, _ = lapack.dpotri(full, lower=1, overwrite_c=1)
-                schur += inverse
-            else:
-                half, _ = lapack.dtbtrs(chol, self.dense.T, uplo="L")
-                schur += half.T @ half
+        self.bands = np.zeros((m, n, self.width + 1))
+        values = np.concatenate(
+            in_order(lambda k: np.ascontiguousarray((self.map @ scalings[k].inverse_square()).T), len(scalings))
+        )
+        step = -(-m // CONSTANTS.parts)
+
+        def couple(part: int) -> Floats:
+            schur = np.zeros((self.sums.shape[0],) * 2)
+            for y in range(part * step, min((part + 1) * step, m)):
+                band = self.bands[y].T
+                band[self.row - self.column, self.column] = values[y]
+                # Late steps have blocks that are singular to rounding: a relative 1e-15 keeps their factors.
+                band[0] *= 1 + CONSTANTS.ridge
+                factor, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
+                if info:
+                    raise np.linalg.LinAlgError("a block is not positive definite")
+                self.bands[y] = factor.T
+                self.schur_part.add(self.bands[y], schur)
+            return schur
+
+        schur = np.sum(in_order(couple, -(-m // step)), axis=0)
         # Scaled to a unit diagonal: rows of cells with little mass are many orders smaller than the others.
         lower = np.tril(schur)
         scale = 1 / np.sqrt(np.diagonal(lower))
@@ -360,10 +370,6 @@ class _Algebra:
         dl = self.schur_scale * lapack.dpotrs(self.schur, self.schur_scale * right, lower=1)[0]
         dx = self._blocks((self.sums.T @ dl)[:, None] - reduced)
         return dx, dl
-
-
-def _is_identity(sums: sp.csr_array) -> bool:
-    return sums.shape[0] == sums.shape[1] and abs(sums - sp.eye_array(sums.shape[0])).nnz == 0
 
 
 def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, Integers, Integers]:

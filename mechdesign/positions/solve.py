@@ -135,7 +135,7 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
     point = solve_cone_blocks(
         cones, costs, group.sums, tolerance=targets.gap / 2, deadline=deadline, on_progress=on_iteration
     )
-    mass = repair(group.average(point.table, group.reports), program.patches)
+    mass = _repair_or_plain(program, group.average(point.table, group.reports))
     if point.stopped in ("time", "interrupt"):
         first = _first_table(program, targets, np.inf)[0] if first is None else first
         mass = min(mass, first, key=lambda table: total_cost(table, cost))
@@ -152,6 +152,17 @@ def _by_cones(program: Positions, targets: Targets, deadline: float) -> tuple[Ma
         stopped = "gap"
     proof = {"lower_bound": bound, "lower_bound_of": _BOUNDED, "dual": dual, "multipliers": slack.ravel()}
     return mass, stopped, point.stopped in ("gap", "precision"), proof if bound > 0 else {}
+
+
+def _repair_or_plain(program: Positions, table: Floats) -> Masses:
+    # At levels near those that no integers satisfy, the repair of some tables fails: plain ones may still pass.
+    try:
+        return repair(table, program.patches)
+    except UnsuitableError:
+        tables = _plain_tables(program)
+        if not tables:
+            raise
+        return min(tables, key=lambda mass: total_cost(mass, program.cost))
 
 
 def _first_table(

@@ -29,10 +29,9 @@ import numba
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from mechdesign.base.arrays import Indices, Indices32, Vector
-from mechdesign.base.threads import in_blocks
+from mechdesign.base.threads import in_blocks, one_blas_thread
 from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.solvers.interior_point import longest_step
 from mechdesign.solvers.lp.restricted import RestrictedProgram
@@ -43,7 +42,6 @@ from mechdesign.solvers.result import Stop
 NEAR = 11.5
 _RIDGE = 1e-13  # relative increase of the diagonal: row sums that say the same leave S singular
 _PARTS = 32  # pieces of work handed to the cores
-_BLAS = ThreadpoolController()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -221,7 +219,7 @@ class BlockAlgebra:
 
         try:
             # Our threads divide the blocks; threads of BLAS inside each would compete with them.
-            with _BLAS.limit(limits=1):
+            with one_blas_thread():
                 in_blocks(invert, self._blocks, _part_size(self._blocks, 4 * _PARTS))
         except np.linalg.LinAlgError:
             return False

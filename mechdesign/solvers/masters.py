@@ -19,9 +19,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from mechdesign.base.arrays import Indices, Matrix, Vector
+from mechdesign.base.threads import one_blas_thread
 from mechdesign.errors import SolverError
 from mechdesign.mechanism.figures import RESOLUTION
 from mechdesign.programs.coupled import SideRows
@@ -31,7 +31,6 @@ from mechdesign.solvers.lp.highs import ColumnMaster, LinearSolution
 from mechdesign.solvers.result import Stop
 
 Columns = tuple[Matrix, Indices]  # rays (k, n) and their reports (k,)
-_BLAS = ThreadpoolController()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -323,8 +322,7 @@ class BoxMaster:
         lower, upper = self.centre - half, self.centre + half
         # A row is a mean over an orbit, so its multiplier is the sum over the orbit.
         box = upper[last] * self.size, lower[last] * self.size
-        # A second thread of BLAS waits for the first more than it gains on matrices of this size.
-        with _BLAS.limit(limits=1):
+        with one_blas_thread():
             weighed = weigh(self.rows, self.cost, tolerance=tolerance, box=box, deadline=deadline)
         if weighed.stopped is Stop.INTERRUPT:
             raise KeyboardInterrupt

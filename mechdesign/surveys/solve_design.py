@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from threadpoolctl import ThreadpoolController
 
 from mechdesign.base import interrupts
 from mechdesign.base.arrays import Matrix, Vector
+from mechdesign.base.threads import one_blas_thread
 from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.mechanism.figures import relative_gap, total_cost
 from mechdesign.mechanism.repair import repair
@@ -37,7 +37,6 @@ _RISE = 1e-9  # relative rise under which an ascent ends
 _SPREADS = (0.5, 1.0, 2.0, 4.0)  # nats; standard deviations of the random changes: from near to anywhere in the cone
 _DROP = 1e-9  # coefficients that HiGHS would drop
 _SAME = 1e-7  # relative difference under which two rays are one
-_BLAS = ThreadpoolController()  # matrices of a few hundred rows: threads cost more than they bring
 
 
 # 1. A relaxation bounds every mechanism with the claim (surveys/criterion_bound.py).  2. The weights of the rays are
@@ -49,7 +48,7 @@ def solve_statistical(program: StatisticalDesign, targets: Targets) -> SolveResu
     """Design and certify; up to 64 secrets with a bound, beyond that by kernels of small clusters without a bound."""
     # The gap is also the relative gain that makes a search successful. A quarter of the time limit is for the bound.
     # The reported loss is the objective before repair.
-    with _BLAS.limit(limits=1):
+    with one_blas_thread():
         design = (design_on_grid if program.problem.domain.size > LARGEST else _search)(program, targets)
     by_estimates, estimates = with_bayes_losses(program.problem, design.table)
     mass = repair(design.table, by_estimates.edges, by_estimates.weighted_loss)

@@ -23,6 +23,7 @@ from mechdesign.base.registry import Registry
 from mechdesign.errors import InputError
 from mechdesign.mechanism.claim import certify
 from mechdesign.output import sentences
+from mechdesign.output.captions import rows_words
 from mechdesign.output.memory_claim import memory_claim
 from mechdesign.output.packaged import package_file, package_script
 from mechdesign.problem.vocabulary import CELLS, CLASSES, Words, words_of
@@ -240,8 +241,12 @@ def _table_contents(mechanism: xr.Dataset, _: object, bits: int | None = None) -
     claimed = memory_claim("cell", None, stored.domain.unit, positions=stored.positions is not None)
     memory = _rename_nouns(claimed, nouns)
     words = {"claim": str(mechanism.attrs.get("position_claim", stored.claim)), "drawn": drawn, "memory": memory}
+    parts, axes = stored.row_parts, stored.domain.dimension
+    if parts > 1:
+        about["parts"] = parts
+    words["rows"] = "" if parts == 1 else f"{rows_words(axes, parts)}, "
     table = pack_mechanism(stored, certify(mechanism), about, bits)
-    contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size, nouns)
+    contents = folder_contents("web/device/README.md", words, table, about, stored.domain.size // parts**axes, nouns)
     return contents | {"index.html": _trial_page()}
 
 

@@ -39,7 +39,7 @@ from mechdesign.evaluation.loss import drawn_rows, loss_matrix, position_loss
 from mechdesign.mechanism.figures import relative_gap
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.mechanism.schema import stored_points, without_derived
-from mechdesign.output.captions import mechanism_words, readable_unit
+from mechdesign.output.captions import grid_words, mechanism_words, readable_unit
 from mechdesign.output.compare import AT_CLAIM
 from mechdesign.output.lines import lines_over
 from mechdesign.output.sentences import (
@@ -260,10 +260,10 @@ def _places(stored: MechanismFile) -> str:
     if domain.shape is None:
         known = domain.kind == "points" or stored.metric.network or domain.labels is not None
         return f"{domain.size:,} {words_of(domain).many if known else 'secrets'}"
-    grid = f" {TIMES} ".join(map(str, domain.shape))
-    side = f" {TIMES} ".join(dict.fromkeys(number(h) for h in domain.cell or ()))
-    inside = "" if np.prod(domain.shape) == domain.size else f", {domain.size:,} of them secrets"
-    return f"{grid} {words_of(domain).many} of {side} {plural_unit(domain.unit, 1 + (side != '1'))}{inside}"
+    parts = stored.row_parts
+    side = f" {TIMES} ".join(dict.fromkeys(number(h * parts) for h in domain.cell or ()))
+    of_side = f" of {side} {plural_unit(domain.unit, 1 + (side != '1'))}"
+    return grid_words(domain.shape, words_of(domain).many, domain.size, parts, times=TIMES, of_side=of_side)
 
 
 def _most_likely_places(stored: MechanismFile) -> dict[str, Any]:

@@ -406,6 +406,7 @@ def test_coarse_cells_have_finer_rows(run, run_json, tmp_path):
     figure = md.plot.mechanism(mechanism)
     titles = " ".join(text.get_text() for text in figure.findobj(lambda part: hasattr(part, "get_text")))
     assert re.search(r"true place [1-9]", titles)
+    assert "3 x 3 cells, 3 x 3 rows a cell" in titles
     assert run_json("export", tmp_path / "a.nc", "--degrees", "-o", tmp_path / "t.csv")[0] == 0
 
 

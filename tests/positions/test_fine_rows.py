@@ -15,6 +15,7 @@ from fixtures.rows import few_by_default
 from reference.exact import lower_ratio
 
 import mechdesign as md
+from mechdesign.base.formatting import TIMES
 from mechdesign.evaluation.loss import position_loss
 from mechdesign.positions import Positions, symmetry
 from mechdesign.positions.solve import operations
@@ -26,8 +27,10 @@ def problem_of(parts, loss=None):
     """4 x 3 cells of 600 m, odds of 2 within 200 m, and rows `parts` times finer."""
     rows = md.Domain.grid((4 * parts, 3 * parts), cell=CELL / parts, unit="m")
     reports = md.Domain.grid((4, 3), cell=CELL, unit="m")
-    metric = md.Euclidean(EPSILON, unit="m")
-    return md.DesignProblem(rows, metric, md.priors.uniform(rows), loss or md.losses.Distance(), reports=reports)
+    metric, known = md.Euclidean(EPSILON, unit="m"), {} if parts == 1 else {"parts": parts}
+    return md.DesignProblem(
+        rows, metric, md.priors.uniform(rows), loss or md.losses.Distance(), reports=reports, parameters=known
+    )
 
 
 @cache
@@ -120,6 +123,18 @@ def test_a_page_proves_finer_rows(tmp_path, parts):
         pytest.skip("needs Node: the proof is JavaScript")
     texts = [pages.texts_of(design_of(parts))]
     assert [outcome["faults"] for outcome in pages.proved_in_node(tmp_path, texts)] == [[]]
+    subtitle = json.loads(texts[0].contents)["facts"]["subtitle"]
+    assert subtitle.startswith(f"4 {TIMES} 3 cells of 600 m, {parts} {TIMES} {parts} rows a cell")
     (tmp_path / "texts.json").write_text(json.dumps([vars(text) for text in texts]))
     for sentences, text in zip(pages.in_node(tmp_path, pages.proof_script() + pages.SENTENCES), texts, strict=True):
         assert sentences["headline"] == json.loads(text.contents)["facts"]["sentence"]
+
+
+@needs("web")
+def test_a_client_counts_cells_of_reports(tmp_path):
+    """A dozen cells, of which each has four rows: in the file of instructions, and for the page to try it."""
+    folder = md.web.write_client(design_of(2), tmp_path / "client")
+    assert "12 cells, 2 x 2 rows a cell, report.bin has" in (folder / "README.md").read_text()
+    assert b'"parts":2' in (folder / "report.bin").read_bytes().replace(b" ", b"")
+    single = md.web.write_client(design_of(1), tmp_path / "single")
+    assert "12 cells, report.bin has" in (single / "README.md").read_text()

@@ -240,7 +240,7 @@ def test_time_limit_at_low_level_gives_design():
     assert md.verify(mechanism).certified
 
 
-@pytest.mark.parametrize("epsilon", [1e-10, 1e-13])
+@pytest.mark.parametrize("epsilon", [1e-10, 3e-13, 1e-13])
 def test_low_level_design_beats_constant_report(epsilon):
     """The repair of the table of the cones costs a third there; the bound is still that of the cones."""
     program = Positions(square(4, epsilon=epsilon, loss="distance"))

@@ -10,9 +10,10 @@ import scipy.sparse as sp
 from fixtures.problems import CASES
 from fixtures.rows import few_by_default
 from fixtures.tolerances import BLOCKS, SOLVED
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from mechdesign import DesignProblem, load_problem
-from mechdesign.base.threads import OutOfTime, in_blocks
+from mechdesign.base.threads import OutOfTime, in_blocks, in_order, one_blas_thread
 from mechdesign.solvers.blocks import BlockAlgebra, solve_blocks
 from mechdesign.solvers.cone.pricing import ConePricer
 from mechdesign.solvers.lp.highs import solve_linear_program
@@ -221,6 +222,24 @@ def test_work_blocks_cover_their_range_once() -> None:
 
     with pytest.raises(ValueError, match="0"):
         in_blocks(fail, 100, 10)
+
+
+def test_results_of_threads_are_in_order() -> None:
+    assert in_order(lambda k: k * k, 7) == [k * k for k in range(7)]
+
+
+def test_one_blas_thread_is_restored() -> None:
+    """NumPy's library and SciPy's, both of which solvers call."""
+
+    def counts() -> list[int]:
+        return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
+
+    with threadpool_limits(3, user_api="blas"):
+        before = counts()
+        with one_blas_thread():
+            assert set(counts()) == {1}
+        assert counts() == before
+    assert 3 in before
 
 
 def test_no_work_block_starts_late(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,8 @@ class Model {
 
   #rowParts() {
     const { parts } = jsonAttribute(this.page, "parameters").problem_parameters ?? {};
-    return this.domain.kind === "grid" && Number.isInteger(parts) && parts > 1 ? parts : 1;
+    const divides = this.domain.kind === "grid" && Number.isInteger(parts) && parts > 1 && this.domain.shape.every((count) => count % parts === 0);
+    return divides ? parts : 1;
   }
 
   #reportPlaces() {

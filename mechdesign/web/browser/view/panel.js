@@ -56,7 +56,7 @@ function placeFacts(model, u, row, point) {
   if (model.losses?.has(u)) facts["expected loss"] = withUnit(model.losses.get(u), model.facts.loss_unit);
   if (!row) return facts;
   if (model.located) {
-    const own = model.reportAt ? (model.reportAt[u] ?? -1) : model.cellOf.indexOf(u);
+    const own = trueReport(model, u);
     facts[`true ${model.nouns.one} reported`] = own < 0 ? "never: no report lies here" : chance(row[own]);
     if (model.hasDistances) {
       facts["95 % of reports within"] = withUnit(model.radius(u, row, 0.95, point), model.facts.unit);
@@ -65,9 +65,15 @@ function placeFacts(model, u, row, point) {
   return facts;
 }
 
+/** The report whose place or cell holds secret u; -1 if there is none, or reports are not places. */
+function trueReport(model, u) {
+  if (!model.located) return -1;
+  return model.reportAt ? (model.reportAt[u] ?? -1) : model.cellOf.indexOf(u);
+}
+
 /** How often the true place is reported, as a sentence; "" where reports are not places. */
 function placeWords(model, u, row) {
-  const own = model.located ? model.cellOf.indexOf(u) : -1;
+  const own = trueReport(model, u);
   if (own < 0) return "";
   return `A report from here names this very ${model.nouns.one} with probability ${chance(row[own])}.`;
 }
