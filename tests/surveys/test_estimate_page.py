@@ -40,12 +40,14 @@ def test_pages_fit_phones_are_accessible_and_ask_for_nothing(tmp_path, open_page
 @pytest.mark.parametrize("name", ["two", "few", "simultaneous"])
 def test_bars_are_the_figures_of_estimate(name):
     """Every row of the table against the document of `estimate --json`, largest share first."""
-    table = re.search(r'<table id="bars">.*?</table>', estimate_page(name), re.S)[0]
-    lines = re.findall(r"<tr>(.*?)</tr>", table.split("<tbody>")[1], re.S)
+    table = re.search(r'<table id="bars".*?</table>', estimate_page(name), re.S)[0]
+    lines = re.findall(r'<tr role="row">(.*?)</tr>', table.split("<tbody>")[1], re.S)
     ordered = sorted(EstimateDocument(estimate=estimate_of(name)).areas, key=lambda row: -row["share"])
     for line, row in zip(lines, ordered, strict=True):
-        assert re.search(r'<th scope="row">(.*?)</th>', line)[1] == row["area"]
-        raw, share, interval, error, effective, likely = re.findall(r'<td class="number">(.*?)</td>', line)[:6]
+        assert re.search(r'<th scope="row".*?>(.*?)</th>', line)[1] == row["area"]
+        raw, share, interval, error, effective, likely = re.findall(
+            r'<td role="cell" class="number".*?>(.*?)</td>', line
+        )[:6]
         for text, key in ((raw, "estimate"), (share, "share"), (error, "standard_error"), (likely, "likelihood_share")):
             assert text == f"{100 * row[key]:.2f} %"
         assert float(effective.replace(",", "")) == pytest.approx(row["effective"], rel=1e-2)

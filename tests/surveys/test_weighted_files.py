@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from fixtures.browsers import needs_browser
 from fixtures.forged_files import rewritten
 from fixtures.pages import page_of
 from test_area_layers import survey
@@ -37,6 +38,21 @@ def collection():
         simultaneous=True,
     )
     return mechanism, shares
+
+
+@needs_browser()
+@pytest.mark.parametrize(("width", "media"), [(390, "screen"), (672, "print")])
+def test_differences_fit_a_phone_and_a_sheet(collection, tmp_path, open_page, width, media) -> None:
+    """672 pixels are A4 within its margins. Neither the page nor the table of shares scrolls sideways."""
+    mechanism, shares = collection
+    (tmp_path / "w.html").write_text(page_of(shares, mechanisms=[mechanism]))
+    page = open_page(tmp_path / "w.html", viewport={"width": width, "height": 844}).page
+    page.emulate_media(media=media)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    box = page.locator("#bars").locator("xpath=..")
+    assert box.evaluate("box => box.scrollWidth <= box.clientWidth")
+    for head in ("95 % interval", "less all others", "persons"):
+        assert page.locator(f'#bars td[data-head="{head}"]').first.is_visible()
 
 
 def test_a_stored_estimate_is_computed_again(collection, tmp_path) -> None:
@@ -92,8 +108,8 @@ def test_the_page_has_the_figures_of_every_domain(collection) -> None:
     mechanism, shares = collection
     text = page_of(shares, mechanisms=[mechanism])
     assert "<script" not in text
-    table = re.search(r'<table id="bars">.*?</table>', text, re.S)[0]
-    rows = re.findall(r'<th scope="row">(.*?)</th>', table)
+    table = re.search(r'<table id="bars".*?</table>', text, re.S)[0]
+    rows = re.findall(r'<th scope="row".*?>(.*?)</th>', table)
     assert sorted(rows) == sorted(f"{d}: {a}" for d in ("young", "old") for a in ("low", "high", "no answer"))
     for value in 100 * shares["share"].values.ravel():
         assert f"{value:.2f} %" in table
