@@ -6,6 +6,8 @@ Every respondent randomizes the answer to a question. Here is the mechanism
 as a picture, and the shares that its reports give.
 """
 
+# sphinx_gallery_thumbnail_path = "tutorials/examples/images/thumbnails/18_named_answers.png"
+
 import numpy as np
 
 import mechdesign as md

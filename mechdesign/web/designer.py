@@ -10,8 +10,8 @@ from mechdesign.base.streams import visible
 from mechdesign.output.packaged import package_file, package_script
 from mechdesign.web.page import check_page_target, page_policy, proof_script, templates
 
-_DESIGN = ("interior", "table", "area", "design", "answer")  # of web/browser/design, after the proof
-_VIEW = ("view/numbers", "view/colours", "design/form")  # of web/browser
+_DESIGN = ("interior", "parents", "table", "area", "design", "answer")  # of web/browser/design, after the proof
+_VIEW = ("view/numbers", "view/colours", "design/files", "design/form")  # of web/browser
 
 
 def save_designer(path: str | Path, *, title: str | None = None, overwrite: bool = False) -> Path:

@@ -41,6 +41,7 @@ _PROOF = (
         "exponential",
         "claim",
         "pairs",
+        "rises",
         "table",
         "gentle",
         "positions",

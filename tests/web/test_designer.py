@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import re
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from fixtures.browsers import check_layout, needs_browser
 from fixtures.pages import NODE, in_node
 
 import mechdesign as md
+from mechdesign.output.packaged import package_script
 from mechdesign.verification import verify_table
 from mechdesign.web.designer import design_script
 
@@ -22,7 +25,8 @@ RUN = """
   for (const wanted of JSON.parse(require("node:fs").readFileSync("wanted.json", "utf8"))) {
     const { page, outcome, ...rest } = await designAndProve(wanted, () => {});
     const { attrs, protection } = page?.contents ?? {};
-    answers.push({ ...rest, faults: outcome?.faults, attrs, protection });
+    const { faults, proved, assumed } = outcome ?? {};
+    answers.push({ ...rest, faults, proved, assumed, attrs, protection });
   }
   console.log(JSON.stringify(answers));
 })();
@@ -32,23 +36,74 @@ const domain = boxDomain({ west: 0, south: 0, east: 0.1, north: 0.1 }, 4);
 const edges = edgesOf(domain, "euclidean", 1e-4);
 const costs = [0, 1, 2, 3].map((y) => Float64Array.from([0, 1, 2, 3], (u) => Math.abs(u - y) / 4));
 const solved = lastOf(optimalColumns(costs, edges));
-const raised = { ...solved, l: solved.l.map((price) => price + 0.1) };
-const losses = [solved, raised].map((given) => provedBound(costs, edges, given));
+const steps = provingTrees(edges, solved);
+const [tail, head, length] = ["tail", "head", "nats"].map((name) => edges.map((edge) => edge[name]));
+const proved = (l, trees) => lastOf(boundByTrees(l, trees, { tail, head, length }, 4, (u, y) => costs[y][u]));
+const raised = solved.l.map((price) => price + 0.1);
+const losses = [proved(solved.l, steps), proved(raised, steps), proved(solved.l, steps.map(() => 0))];
 const columns = [0, 1, 2, 3].map((y) => Float64Array.from([0, 1, 2, 3], (u) => Number(u === y)));
 let refused = null;
 try { repairedMasses(columns, edges); } catch (error) { refused = error.message; }
 const loss = solved.x.reduce((sum, x, y) => sum + dot(x, costs[y]), 0);
 console.log(JSON.stringify({ losses, refused, loss }));
 """
+FLOWS = """
+let seed = 1;
+const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+const pairs = Array.from({ length: 40 }, () => [Math.floor(12 * random()), Math.floor(12 * random())]);
+const edges = pairs.filter(([a, b]) => a !== b);
+const [forest, before, after] = [new Forest(12), new Float64Array(12), new Float64Array(12)];
+for (const [a, b] of edges) {
+  const flow = random() - 0.5;
+  before[a] += flow;
+  before[b] -= flow;
+  forest.insert(a, b, flow);
+}
+forest.hang(5, -1, 0);
+const areJoined = (a, b) => edges.some((ends) => ends.includes(a) && ends.includes(b));
+let joined = 0;
+forest.up.forEach((p, v) => {
+  if (p < 0) return;
+  after[v] += forest.flow[v];
+  after[p] -= forest.flow[v];
+  joined += areJoined(v, p);
+});
+const apart = Math.max(...before.map((flow, v) => Math.abs(flow - after[v])));
+console.log(JSON.stringify({ apart, joined, root: forest.up[5] }));
+"""
+READ = """
+const files = JSON.parse(require("node:fs").readFileSync("files.json", "utf8"));
+const read = ([name, text]) => { try { return readPlaces(name, text); } catch (error) { return error.message; } };
+console.log(JSON.stringify(files.map(read)));
+"""
+PEOPLE = "name,Longitude,Latitude,people\n" + "".join(
+    f"a,{west},{south},{weight}\n"
+    for west, south, weight in [(-8.68, 41.14, 3), (-8.6, 41.16, 5), (-8.56, 41.18, 1.5), (-8.61, 41.16, 0), (0, 0, 7)]
+)
+COAST = {"type": "Feature", "geometry": {"type": "LineString", "coordinates": [[-8.69, 41.14], [-8.6, 41.16, 9]]}}
 
 
 def request(**changes):
-    return {"box": BOX, "cells": 12, "kind": "euclidean", "factor": 4, "within": 500, "loss": "squared"} | changes
+    return {
+        "box": BOX,
+        "cells": 12,
+        "kind": "euclidean",
+        "factor": 4,
+        "within": 500,
+        "loss": "squared",
+        "places": None,
+    } | changes
 
 
 def design(folder, *asked):
     (folder / "wanted.json").write_text(json.dumps(asked))
     return in_node(folder, design_script() + RUN)
+
+
+def read(folder, *files):
+    """What the page reads in files of these names and texts, or why it refuses them."""
+    (folder / "files.json").write_text(json.dumps(files))
+    return in_node(folder, package_script("web/browser/design/files.js") + READ)
 
 
 def optimum_of(answer):
@@ -61,22 +116,24 @@ def optimum_of(answer):
     else:
         claim = md.Eikonal(md.PrivacyLevel.constant(level, "m"), stencil=8)
     loss = {"squared": md.losses.SquaredDistance(), "distance": md.losses.Distance()}[answer["attrs"]["loss"]]
-    return md.solve(md.DesignProblem(grid, claim, md.priors.uniform(grid), loss)).attrs["expected_loss"]
+    prior = np.array([float.fromhex(digits) for digits in json.loads(answer["text"])["prior"]])
+    return md.solve(md.DesignProblem(grid, claim, prior, loss)).attrs["expected_loss"]
 
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory):
     asked = [request(), request(kind="eikonal", loss="distance"), request(cells=4, factor=1.5, within=0)]
+    asked.append(request(cells=6, places=read(tmp_path_factory.mktemp("files"), ("people.csv", PEOPLE))[0]))
     return design(tmp_path_factory.mktemp("designs"), *asked)
 
 
 @needs_node
 def test_designs_are_optimal(answers):
-    for answer in answers[:2]:
+    for answer in (*answers[:2], answers[3]):
         assert answer["faults"] == []
         loss, best = answer["attrs"]["expected_loss"], optimum_of(answer)
         assert best * (1 - 1e-6) <= loss <= best * 1.001
-        assert loss * 0.999 <= answer["attrs"]["lower_bound"] <= best * (1 + 1e-9)
+        assert best * (1 - 5e-5) <= answer["attrs"]["lower_bound"] <= best * (1 + 1e-9)
 
 
 @needs_node
@@ -84,10 +141,61 @@ def test_designed_tables_are_proved_by_python(answers, tmp_path, capsys):
     for answer in answers:
         (tmp_path / "table.json").write_text(answer["text"])
         assert verify_table.main([str(tmp_path / "table.json")]) == 0
-        assert "proved:" in capsys.readouterr().out
+        said = capsys.readouterr().out
+        assert "proved:" in said
+        bound = float(re.search(r"an expected loss .* of at least (\S+)", said)[1])
+        assert bound == pytest.approx(answer["attrs"]["lower_bound"], rel=1e-9)
     altered = answers[0]["text"].replace('"0x1.', '"0x1.0', 1)
     (tmp_path / "table.json").write_text(altered)
     assert verify_table.main([str(tmp_path / "table.json")]) == 1
+
+
+@needs_node
+def test_raised_bound_is_refused_by_python(answers, tmp_path, capsys):
+    lines = answers[0]["text"].splitlines(keepends=True)
+    stated = repr(answers[0]["attrs"]["lower_bound"])
+    raised = "".join(lines[:-1]).replace(f'"lower_bound": {stated}', f'"lower_bound": {float(stated) * 1.001}')
+    digest = hashlib.sha256(raised.encode()).hexdigest()
+    (tmp_path / "table.json").write_text(f'{raised}"content_sha256": "{digest}"}}\n')
+    assert verify_table.main([str(tmp_path / "table.json")]) == 1
+    assert "trees prove" in capsys.readouterr().out
+
+
+@needs_node
+def test_prior_is_the_share_of_points_in_each_cell(answers):
+    """Three points with a weight lie in the cells; one has none, and one lies elsewhere."""
+    table = json.loads(answers[3]["text"])
+    prior, points = [float.fromhex(digits) for digits in table["prior"]], np.array(table["secret_points"])
+    for longitude, latitude, weight in ((-8.68, 41.14, 3), (-8.6, 41.16, 5), (-8.56, 41.18, 1.5)):
+        nearest = np.hypot(points[:, 2] - longitude, (points[:, 3] - latitude) / np.cos(np.radians(41.16))).argmin()
+        assert prior[nearest] == pytest.approx(weight / 9.5, rel=1e-12)
+    assert sum(prior) == pytest.approx(1, rel=1e-12)
+    assert any("4 of its 5 points lie in the cells" in text for text in answers[3]["assumed"])
+
+
+@needs_node
+def test_files_are_read_or_refused_by_name(tmp_path):
+    homes = {"type": "MultiPoint", "coordinates": [[1, 2], [3, 4]]}
+    cloud = {
+        "type": "FeatureCollection",
+        "features": [COAST, {"type": "Feature", "properties": {"count": 2}, "geometry": homes}],
+    }
+    found = read(
+        tmp_path,
+        ("a.csv", "lat;lon\n41;-8\n\n42;-9"),
+        ("b.geojson", json.dumps(cloud)),
+        ("c.csv", "east,north\n1,2"),
+        ("d.csv", "lon,lat\n1,95"),
+        ("e.csv", "lon,lat,weight\n1,2,-1"),
+        ("f.json", "{]"),
+        ("g.geojson", json.dumps({"type": "Sphere"})),
+        ("h.csv", "lon,lat\n1,"),
+    )
+    assert found[0] == {"name": "a.csv", "points": [[-8, 41, 1], [-9, 42, 1]], "lines": []}
+    assert found[1]["points"] == [[1, 2, 2], [3, 4, 2]]
+    assert found[1]["lines"] == [COAST["geometry"]["coordinates"]]
+    for refused, word in zip(found[2:], ("columns", "1, 95", "-1", "not GeoJSON", "Sphere", "h.csv"), strict=True):
+        assert word in refused
 
 
 @needs_node
@@ -101,6 +209,7 @@ def test_factor_holds_between_cells_within_the_radius(answers):
     factor = max((mass[u] / mass[v]).max() for u, v in np.argwhere(near))
     assert factor == pytest.approx(answers[0]["protection"]["factor"], rel=1e-9)
     assert 3.5 < factor <= 4
+    assert 3.9 < answers[1]["protection"]["factor"] <= 4
 
 
 @needs_node
@@ -112,6 +221,7 @@ def test_factor_holds_between_cells_within_the_radius(answers):
         ({"within": -1}, "radius"),
         ({"box": BOX | {"east": -9}}, "west"),
         ({"box": BOX | {"east": 20}}, "200 km"),
+        ({"places": {"name": "far.csv", "points": [[0, 0, 1]]}}, "far.csv"),
     ],
 )
 def test_invalid_form_is_refused(tmp_path, changes, words):
@@ -121,12 +231,21 @@ def test_invalid_form_is_refused(tmp_path, changes, words):
 
 @needs_node
 def test_bound_and_repair_follow_from_integers(tmp_path):
-    """Larger multipliers prove no larger bound, and no mixture repairs a table that names every cell."""
+    """Other multipliers or trees prove no larger bound, and no mixture repairs a table that names every cell."""
     found = in_node(tmp_path, design_script() + FORGED)
-    honest, forged = found["losses"]
+    honest, raised, without = found["losses"]
     assert found["loss"] * 0.999 < honest <= found["loss"]
-    assert forged <= honest
+    assert raised <= honest
+    assert without < 0.9 * honest
     assert "could not be repaired" in found["refused"]
+
+
+@needs_node
+def test_trees_keep_the_flow_of_every_place(tmp_path):
+    """Flow of random edges, on a spanning tree of them: what leaves each place in all is the same."""
+    found = in_node(tmp_path, design_script() + FLOWS)
+    assert found["apart"] < 1e-12
+    assert (found["joined"], found["root"]) == (11, -1)
 
 
 def test_command_writes_a_small_page(run, tmp_path):
@@ -153,6 +272,10 @@ def test_page_designs_and_saves_without_a_network(tmp_path, open_page):
     page.mouse.up()
     assert float(page.input_value("#west")) != BOX["west"]
     page.fill("#cells", "16")
+    (tmp_path / "coast.geojson").write_text(json.dumps(COAST))
+    page.set_input_files("#files", tmp_path / "coast.geojson")
+    page.wait_for_selector("#no-files:not([hidden])")
+    assert page.inner_text("#files-said") == "coast.geojson has 1 lines for the map."
     page.click("#design")
     page.wait_for_selector(".badge.proved", timeout=60_000)
     assert "Protects cells of" in page.inner_text("#sentence")

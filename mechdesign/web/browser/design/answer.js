@@ -17,7 +17,7 @@ async function designAndProve(wanted, onProgress) {
 
 /** Design a table, then prove it as on any page. */
 function* inSteps(wanted) {
-  const { page } = yield* shareOf(designTable(wanted), 0, 0.9);
+  const page = yield* shareOf(designTable(wanted), 0, 0.9);
   const outcome = yield* shareOf(prove(page), 0.9, 1);
   return { page, outcome, headline: headline(page), claim: claimWords(page) };
 }

@@ -48,6 +48,24 @@ function centresOf({ shape, cell, origin }) {
   ];
 }
 
+/** The prior { prior, words } of the cells: uniform, or the share of points [longitude, latitude, weight] in each. */
+function priorOf(domain, given) {
+  const count = domain.shape[0] * domain.shape[1];
+  if (!given) return { prior: new Float64Array(count).fill(1 / count), words: "The box is the one that was entered, and the prior is uniform." };
+  const prior = new Float64Array(count);
+  let inside = 0;
+  for (const [longitude, latitude, weight] of given.points) {
+    const at = device.forward(domain.plane, longitude, latitude).map((place, k) => Math.floor((place - domain.origin[k]) / domain.cell[k]));
+    if (!at.every((i, k) => i >= 0 && i < domain.shape[k])) continue;
+    prior[at[0] * domain.shape[1] + at[1]] += weight;
+    inside += 1;
+  }
+  const total = prior.reduce((sum, weight) => sum + weight, 0);
+  if (!(total > 0 && total < Infinity)) throw new RangeError(`no point of ${given.name} with a weight above 0 lies in the box`);
+  const words = `The box is the one that was entered. The prior is the share of ${given.name} in each cell: ${countWords(inside)} of its ${countWords(given.points.length)} points lie in the cells.`;
+  return { prior: prior.map((weight) => weight / total), words };
+}
+
 /** Edges of a metric: all pairs without a cell between them (euclidean), or the eight neighbours (eikonal). */
 function edgesOf(domain, kind, level) {
   const [x, y] = centresOf(domain);

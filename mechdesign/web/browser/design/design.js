@@ -6,46 +6,51 @@ const LOSSES = {
   distance: (square) => Math.sqrt(square),
 };
 
-/** Design a table for { box, cells, kind, factor, within, loss }. A generator of { words, share }; returns
- * { page, bound }, a page as `openPage` gives it. Throws RangeError with a sentence about the unusable number. */
-function* designTable({ box, cells, kind, factor, within, loss }) {
+/** Design a table for { box, cells, kind, factor, within, loss, places }, places = { name, points } or null: the prior is the share of
+ * the points in each cell. A generator of { words, share }; returns a page as `openPage` gives it. Throws RangeError
+ * with a sentence about the unusable number. */
+function* designTable({ box, cells, kind, factor, within, loss, places: given = null }) {
   const domain = boxDomain(box, cells);
   const level = levelOf(domain, kind, factor, within);
   const [edges, [x, y]] = [edgesOf(domain, kind, level), centresOf(domain)];
-  const prior = new Float64Array(x.length).fill(1 / x.length);
+  const { prior, words } = priorOf(domain, given);
   const costs = Array.from(x, (_, r) => Float64Array.from(prior, (p, u) => p * LOSSES[loss]((x[u] - x[r]) ** 2 + (y[u] - y[r]) ** 2)));
   const solved = yield* part(optimalColumns(costs, edges), "searching for the best table", 0, 0.8);
   yield { words: "rounding the table to integers", share: 0.8 };
   const mass = repairedMasses(solved.x, edges);
   yield { words: "proving a lower bound", share: 0.9 };
-  const bound = provedBound(costs, edges, solved);
-  const page = pageOf({ domain, metric: metricOf(kind, level), edges, points: [x, y], prior, mass, loss, within }, bound);
-  if (!(page.contents.attrs.expected_loss * (1 - LARGEST_GAP) <= bound))
+  const tree = provingTrees(edges, solved);
+  const page = pageOf({ domain, metric: metricOf(kind, level), edges, points: [x, y], prior, mass, loss, within, dual: solved.l, tree, words });
+  const { expected_loss: expected, lower_bound: bound } = page.contents.attrs;
+  if (!(expected * (1 - LARGEST_GAP) <= bound))
     throw new RangeError("no table within 1 % of the best was found: use fewer cells, a smaller factor, or a larger radius");
-  return { page, bound };
+  return page;
 }
 
 /** The page of a table, with the figures that its proof recomputes. */
-function pageOf({ domain, metric, edges, points, prior, mass, loss, within }, bound) {
+function pageOf({ domain, metric, edges, points, prior, mass, loss, within, dual, tree, words }) {
   const [kept, arrays] = [laidOut({
     mass: [mass, "u8", "2^-62"],
     edge_tail: [BigInt64Array.from(edges, ({ tail }) => BigInt(tail)), "i8"],
     edge_head: [BigInt64Array.from(edges, ({ head }) => BigInt(head)), "i8"],
     edge_length: [Float64Array.from(edges, ({ nats }) => nats), "f8", "nats"],
     prior: [prior, "f8", "1"],
+    dual: [dual, "f8", "m"],
     secret_x: [points[0], "f8", "m"],
     secret_y: [points[1], "f8", "m"],
     report_x: [points[0], "f8", "m"],
     report_y: [points[1], "f8", "m"],
+    // Last: an array of wider numbers after it could begin at an odd place.
+    tree: [tree, "u2"],
   }), {}];
   for (const [name, { shape, ...entry }] of Object.entries(kept.entries))
-    arrays[name] = { ...entry, shape: name === "mass" ? [prior.length, prior.length] : shape };
+    arrays[name] = { ...entry, shape: ["mass", "tree"].includes(name) ? [prior.length, prior.length] : shape };
   const attrs = { schema: "mechdesign/mechanism/2", problem: "box", program: "optimal", parameters: "{}", loss, scale: 1 };
-  Object.assign(attrs, { domain: JSON.stringify(domain), metric: JSON.stringify(metric), lower_bound: bound, expected_loss: 0, ratio: 0 });
+  Object.assign(attrs, { domain: JSON.stringify(domain), metric: JSON.stringify(metric), lower_bound: 0, expected_loss: 0, ratio: 0 });
   const page = {
     contents: {
       kind: "table",
-      designed: true,
+      designed: words,
       attrs,
       arrays,
       beside: {},
@@ -72,7 +77,7 @@ function figuresOf(page, mass) {
   const { expected_loss: expected, ratio } = outcome.figures;
   const protection = { ...contents.protection, factor: lastOf(new ProtectedDomain(page, carriedRows(page), mass).factors(contents.protection)).factor };
   return {
-    attrs: { ...contents.attrs, expected_loss: expected, ratio },
+    attrs: { ...contents.attrs, expected_loss: expected, ratio, lower_bound: Math.max(0, lastOf(lowerBoundOfTrees(page)) ?? 0) },
     verification: { ...contents.verification, ratio },
     position_loss: positionLoss(page, mass),
     protection,
@@ -111,11 +116,14 @@ async function tableText(page) {
     sha256: null,
     expected_loss: attrs.expected_loss,
     ratio: attrs.ratio,
+    lower_bound: attrs.lower_bound,
     secrets: n,
     reports: n,
     edges: edges.length.length,
     edge: Array.from(edges.tail, (tail, e) => [tail, edges.head[e], hexOf(edges.length[e])]),
     prior: Array.from(prior, hexOf),
+    dual: Array.from(array(page, "dual"), hexOf),
+    tree: Array.from(prior, (_, y) => array(page, "tree").subarray(y * n, (y + 1) * n).join(" ")),
     secret_points: points,
     report_points: points,
     mass: Array.from(prior, (_, u) => mass.subarray(u * n, (u + 1) * n).join(" ")),
@@ -126,11 +134,12 @@ async function tableText(page) {
   return digest && `${text}"content_sha256": "${digest}"}\n`;
 }
 
-/** A double above 2^-1022 in the exact digits of Python's float.hex. */
+/** A double in the exact digits of Python's float.hex; subnormal ones are taken for 0. */
 function hexOf(value) {
   const bits = new DataView(new ArrayBuffer(8));
   bits.setFloat64(0, value);
   const power = ((bits.getUint16(0) >> 4) & 0x7ff) - 1023;
+  if (power === -1023) return "0x0.0p+0";
   const digits = (bits.getBigUint64(0) & ((1n << 52n) - 1n)).toString(16).padStart(13, "0");
-  return `0x1.${digits}p${power < 0 ? "-" : "+"}${Math.abs(power)}`;
+  return `${value < 0 ? "-" : ""}0x1.${digits}p${power < 0 ? "-" : "+"}${Math.abs(power)}`;
 }

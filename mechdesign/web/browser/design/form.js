@@ -9,6 +9,8 @@ let view = null; // degrees that the map shows
 let table = null; // { page, text } of the last design
 let chosen = 0; // cell
 let worker = null;
+let people = null; // { name, points }, the prior
+let lines = []; // of [longitude, latitude], on the map
 
 function numberOf(id) {
   return byId(id).value.trim() === "" ? NaN : Number(byId(id).value);
@@ -20,7 +22,7 @@ function boxOf() {
 
 function formNumbers() {
   const [cells, factor, within] = ["cells", "factor", "within"].map(numberOf);
-  return { box: boxOf(), cells, factor, within, kind: byId("kind").value, loss: byId("loss").value };
+  return { box: boxOf(), cells, factor, within, kind: byId("kind").value, loss: byId("loss").value, places: people };
 }
 
 function badge(kind, verdict, saying) {
@@ -87,7 +89,7 @@ function show(answer) {
   byId("claim").textContent = answer.claim;
   byId("save").disabled = !answer.text;
   const { inequalities } = outcome.figures;
-  badge("proved", "Proved in this browser", `${countWords(columns * rows)} rows, ${countWords(inequalities)} inequalities, in integers.`);
+  badge("proved", "Proved in this browser", `${short(columns * rows)} rows, ${inequalities.toLocaleString("en")} inequalities, in integers.`);
   draw();
 }
 
@@ -129,6 +131,7 @@ function draw() {
   const [pen, style] = [canvas.getContext("2d"), getComputedStyle(document.documentElement)];
   const paint = (name) => style.getPropertyValue(name).trim();
   if (table) drawCells(pen, paint("--accent"));
+  drawFiles(pen, paint);
   const [left, top] = pixelOf(box.west, box.north);
   const [right, bottom] = pixelOf(box.east, box.south);
   pen.strokeStyle = paint("--text");
@@ -138,6 +141,61 @@ function draw() {
   pen.font = "22px system-ui, sans-serif";
   pen.fillText(`${degreeWords(box.north, "NS")}, ${degreeWords(box.west, "EW")}`, left, top - 8);
   pen.fillText(`${degreeWords(box.south, "NS")}, ${degreeWords(box.east, "EW")}`, left, bottom + 26);
+}
+
+/** The lines and points of files. */
+function drawFiles(pen, paint) {
+  pen.strokeStyle = paint("--muted");
+  pen.lineWidth = 2;
+  for (const line of lines) {
+    pen.beginPath();
+    for (const [longitude, latitude] of line) pen.lineTo(...pixelOf(longitude, latitude));
+    pen.stroke();
+  }
+  if (table || !people) return;
+  pen.fillStyle = paint("--accent");
+  for (const [longitude, latitude] of people.points) {
+    const [x, y] = pixelOf(longitude, latitude);
+    pen.fillRect(x - 2, y - 2, 4, 4);
+  }
+}
+
+/** Take files: points become the prior, lines are drawn. */
+async function takeFiles(files) {
+  const said = [];
+  for (const file of files) {
+    try {
+      const read = readPlaces(file.name, await file.text());
+      if (read.points.length) people = read;
+      lines.push(...read.lines);
+      const counts = [[read.points.length, "points for the prior"], [read.lines.length, "lines for the map"]];
+      said.push(`${read.name} has ${counts.filter(([count]) => count).map(([count, words]) => `${count.toLocaleString("en")} ${words}`).join(", ")}.`);
+    } catch (error) {
+      said.push(`${error.message}.`);
+    }
+  }
+  forget();
+  byId("files-said").textContent = said.join(" ");
+  byId("no-files").hidden = !people && lines.length === 0;
+}
+
+function removeFiles() {
+  [people, lines] = [null, []];
+  byId("files").value = "";
+  byId("files-said").textContent = "";
+  byId("no-files").hidden = true;
+  forget();
+}
+
+/** Files that are chosen, or dropped anywhere on the page. */
+function listenToFiles() {
+  byId("files").addEventListener("change", () => takeFiles([...byId("files").files]));
+  byId("no-files").addEventListener("click", removeFiles);
+  addEventListener("dragover", (event) => event.preventDefault());
+  addEventListener("drop", (event) => {
+    event.preventDefault();
+    takeFiles([...event.dataTransfer.files]);
+  });
 }
 
 function degreeWords(value, letters) {
@@ -223,12 +281,14 @@ function begin() {
     event.preventDefault();
     design();
   });
-  byId("form").addEventListener("input", () => {
+  byId("form").addEventListener("input", (event) => {
+    if (event.target === byId("files")) return;
     const box = boxOf();
     if (box.west < box.east && box.south < box.north) view = around(box);
     forget();
   });
   byId("save").addEventListener("click", save);
+  listenToFiles();
   listenToMap(byId("map"));
   addEventListener("resize", draw);
   forget();

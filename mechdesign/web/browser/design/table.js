@@ -1,10 +1,7 @@
-// A table of integers from columns in doubles, and a lower bound from multipliers. Both are proved in integers.
+// A table of integers from columns in doubles, proved in integers.
 
 const FIRST_SHARE = 1e-11; // of the uniform table in the mixture; raised until every inequality holds
 const LARGEST_SHARE = 1e-2;
-const BOUND_BITS = 60n; // of costs and multipliers, relative to the largest cost
-const COST_MARGIN = 1 - 2 ** -48; // a cost is a product of at most five doubles
-const LENGTH_MARGIN = 1 + 2 ** -40; // the bound also holds for lengths of the claim, which edges fall short of by 2^-44
 
 /** Masses (secrets x reports) that satisfy every inequality in integers: of the columns, and of as much of the uniform
  * table as rounding needs. Throws RangeError if there are none. */
@@ -42,36 +39,6 @@ function mixedMasses(columns, share) {
     mass[u * width] += left;
   }
   return mass;
-}
-
-/** A lower bound of the expected loss of every table with this claim, from multipliers { w, l, rows } of its edges.
- *
- * For columns z >= 0 of such a table, w (q z_low - z_high) >= 0 with any q >= e^d and w >= 0. Costs after l and
- * these charges bound the loss: sum_u l_u minus the largest deficit of each secret over the reports. Costs are rounded
- * down, charges up. */
-function provedBound(costs, edges, { w, l, rows }) {
-  const largest = costs.reduce((most, c) => c.reduce((a, b) => Math.max(a, b), most), 0);
-  const unit = 2 ** (Math.ceil(Math.log2(largest)) - Number(BOUND_BITS));
-  const whole = (value) => BigInt(Math.floor(value / unit));
-  const ratios = edges.map(({ nats }) => {
-    const [ratio, shift] = expLower(nats * LENGTH_MARGIN);
-    return { ratio: ratio + 2n, shift: BigInt(shift) };
-  });
-  const prices = Array.from(l, whole);
-  const deficits = new Array(l.length).fill(0n);
-  costs.forEach((cost, y) => {
-    const rest = Array.from(cost, (value, u) => whole(value * COST_MARGIN) - prices[u]);
-    rows.forEach(({ low, high, down }, e) => {
-      const weight = whole(w[y][e] * down);
-      const { ratio, shift } = ratios[e >> 1];
-      // Two rows for each edge. A right shift of the negative rounds the charge up.
-      rest[low] += shift >= 0n ? (-weight * ratio) >> shift : (-weight * ratio) << -shift;
-      rest[high] += weight;
-    });
-    rest.forEach((value, u) => (deficits[u] = -value > deficits[u] ? -value : deficits[u]));
-  });
-  const bound = prices.reduce((sum, price) => sum + price, 0n) - deficits.reduce((sum, deficit) => sum + deficit, 0n);
-  return bound > 0n ? Number(bound) * unit * (1 - 2 ** -50) : 0;
 }
 
 /** The value that a generator returns. */

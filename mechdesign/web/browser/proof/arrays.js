@@ -74,3 +74,17 @@ function unitOf(page, name) {
 function axesOf(page, dim) {
   return ["x", "y", "z"].filter((axis) => has(page, `${dim}_${axis}`)).map((axis) => array(page, `${dim}_${axis}`));
 }
+
+const DOUBLES = new WeakMap(); // of masses: several parts of a proof need them
+
+/** The doubles nearest to masses. Masses do not change afterwards. */
+function inDoubles(mass) {
+  if (!DOUBLES.has(mass)) {
+    const halves = new Uint32Array(mass.buffer, mass.byteOffset, 2 * mass.length);
+    const doubles = new Float64Array(mass.length);
+    // The product is exact, so that a sum is rounded once.
+    for (let k = 0; k < doubles.length; k++) doubles[k] = halves[2 * k + 1] * 2 ** 32 + halves[2 * k];
+    DOUBLES.set(mass, doubles);
+  }
+  return DOUBLES.get(mass);
+}

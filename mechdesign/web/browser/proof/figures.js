@@ -35,9 +35,9 @@ function lossOf(page) {
 function* rowLosses(page, mass, rows, reports) {
   const lossBetween = lossOf(page);
   if (!lossBetween) return null;
-  const losses = new Float64Array(rows.length);
+  const [losses, masses] = [new Float64Array(rows.length), inDoubles(mass)];
   for (let r = 0; r < rows.length; r++) {
-    for (let y = 0; y < reports; y++) losses[r] += Number(mass[r * reports + y]) * lossBetween(rows[r], y);
+    for (let y = 0; y < reports; y++) losses[r] += masses[r * reports + y] * lossBetween(rows[r], y);
     losses[r] *= 2 ** -62;
     if (r % 16 === 0) yield r / rows.length;
   }
@@ -51,11 +51,12 @@ function centreLoss(page, mass) {
   if (!lossBetween) return undefined;
   const [around, prior] = [places(page, "around_row"), array(page, "prior")];
   // The quadratic B-spline at the middle of a cell has the weights 1/8, 6/8, 1/8 on each axis.
+  const masses = inDoubles(mass);
   const [weights, reports] = [[1, 6, 1].flatMap((a) => [1, 6, 1].map((b) => (a * b) / 64)), mass.length / prior.length];
   let total = 0;
   for (let u = 0; u < prior.length; u++) {
     for (let y = 0; y < reports; y++) {
-      const drawn = weights.reduce((sum, weight, k) => sum + weight * Number(mass[around[9 * u + k] * reports + y]), 0);
+      const drawn = weights.reduce((sum, weight, k) => sum + weight * masses[around[9 * u + k] * reports + y], 0);
       total += prior[u] * drawn * lossBetween(u, y);
     }
   }

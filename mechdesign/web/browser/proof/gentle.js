@@ -6,7 +6,6 @@
 const PATCH_ERROR = 2 ** -38; // of the sum of a patch
 const CLEARLY = 1 - 2 ** -40; // of a square
 const [AROUND_MASSES, REFINED, HALFWAY] = [9, 16, 12].map((size) => new Float64Array(size));
-const [ROWS_VALUE, ROWS_SLOPE, VALUE, ACROSS, UPWARD] = Array.from({ length: 5 }, () => new Float64Array(9));
 
 /** The reports that do not clearly keep the condition on a cell: they are compared in integers.
  *
@@ -48,67 +47,38 @@ function refine(p) {
 }
 
 /** True if the gradient of the patch at `at` of p, with rows `stride` apart, clearly has coefficients at most those of the
- * spline times the levels (4,) at the corners. */
+ * spline times the levels (4,) at the corners: those of `isGentle`, column by column, without arrays. */
 function isClearlyGentle(p, at, stride, levels) {
-  const error = PATCH_ERROR * coefficientsOf(p, at, stride);
-  const [z00, z01, z10, z11] = levels;
-  for (let a = 0; a < 4; a++) {
-    for (let c = 0; c < 4; c++) {
-      let [x, y, t] = [0, 0, 0];
-      const k = 3 * a + c;
-      if (a < 3 && c < 3) {
-        x += ACROSS[k];
-        y += UPWARD[k];
-        t += VALUE[k] * z00;
-      }
-      if (a < 3 && c > 0) {
-        x += ACROSS[k - 1];
-        y += UPWARD[k - 1];
-        t += VALUE[k - 1] * z01;
-      }
-      if (a > 0 && c < 3) {
-        x += ACROSS[k - 3];
-        y += UPWARD[k - 3];
-        t += VALUE[k - 3] * z10;
-      }
-      if (a > 0 && c > 0) {
-        x += ACROSS[k - 4];
-        y += UPWARD[k - 4];
-        t += VALUE[k - 4] * z11;
-      }
-      x = Math.abs(x) + error;
-      y = Math.abs(y) + error;
-      if (!(x * x + y * y <= t * t * CLEARLY)) return false;
-    }
-  }
-  return true;
+  const [a0, b0, c0] = [p[at], p[at + 1], p[at + 2]];
+  const [a1, b1, c1] = [p[at + stride], p[at + stride + 1], p[at + stride + 2]];
+  const [a2, b2, c2] = [p[at + 2 * stride], p[at + 2 * stride + 1], p[at + 2 * stride + 2]];
+  const error = PATCH_ERROR * (a0 + b0 + c0 + (a1 + b1 + c1) + (a2 + b2 + c2));
+  const [z00, z01, z10, z11] = [levels[0], levels[1], levels[2], levels[3]];
+  // Of each row the coefficients of the value, 4 b in the middle.
+  const [r0, r1, r2, s0, s1, s2] = [a0 + b0, a1 + b1, a2 + b2, b0 + c0, b1 + c1, b2 + c2];
+  const [m0, m1, m2] = [4 * b0, 4 * b1, 4 * b2];
+  return (
+    isClearColumn(r0, r1, r2, b0 - a0, b1 - a1, b2 - a2, r0 * z00, r1 * z00, r2 * z00, r0 * z10, r1 * z10, r2 * z10, error) &&
+    isClearColumn(r0 + m0, r1 + m1, r2 + m2, b0 + c0 - 2 * a0, b1 + c1 - 2 * a1, b2 + c2 - 2 * a2,
+      m0 * z00 + r0 * z01, m1 * z00 + r1 * z01, m2 * z00 + r2 * z01, m0 * z10 + r0 * z11, m1 * z10 + r1 * z11, m2 * z10 + r2 * z11, error) &&
+    isClearColumn(m0 + s0, m1 + s1, m2 + s2, 2 * c0 - a0 - b0, 2 * c1 - a1 - b1, 2 * c2 - a2 - b2,
+      s0 * z00 + m0 * z01, s1 * z00 + m1 * z01, s2 * z00 + m2 * z01, s0 * z10 + m0 * z11, s1 * z10 + m1 * z11, s2 * z10 + m2 * z11, error) &&
+    isClearColumn(s0, s1, s2, c0 - b0, c1 - b1, c2 - b2, s0 * z01, s1 * z01, s2 * z01, s0 * z11, s1 * z11, s2 * z11, error)
+  );
 }
 
-/** Fill VALUE, ACROSS and UPWARD (3 x 3) with the coefficients of `isGentle`; returns the sum of the patch. */
-function coefficientsOf(p, at, stride) {
-  let sum = 0;
-  for (let k = 0, from = at; k < 9; k += 3, from += stride) {
-    const [a, b, c] = [p[from], p[from + 1], p[from + 2]];
-    sum += a + b + c;
-    ROWS_VALUE[k] = a + b;
-    ROWS_VALUE[k + 1] = 4 * b;
-    ROWS_VALUE[k + 2] = b + c;
-    ROWS_SLOPE[k] = 2 * (b - a);
-    ROWS_SLOPE[k + 1] = 2 * (c - a);
-    ROWS_SLOPE[k + 2] = 2 * (c - b);
-  }
-  for (let j = 0; j < 3; j++) {
-    const [a, b, c] = [ROWS_VALUE[j], ROWS_VALUE[j + 3], ROWS_VALUE[j + 6]];
-    const [d, e, f] = [ROWS_SLOPE[j], ROWS_SLOPE[j + 3], ROWS_SLOPE[j + 6]];
-    VALUE[j] = a + b;
-    VALUE[j + 3] = 4 * b;
-    VALUE[j + 6] = b + c;
-    ACROSS[j] = 2 * (b - a);
-    ACROSS[j + 3] = 2 * (c - a);
-    ACROSS[j + 6] = 2 * (c - b);
-    UPWARD[j] = d + e;
-    UPWARD[j + 3] = 4 * e;
-    UPWARD[j + 6] = e + f;
-  }
-  return sum;
+/** The four coefficients of one column, from three rows: values v, half slopes h, and values times the levels of both ends. */
+function isClearColumn(v0, v1, v2, h0, h1, h2, p0, p1, p2, q0, q1, q2, error) {
+  return (
+    isClearlyBelow(2 * (v1 - v0), 2 * (h0 + h1), p0 + p1, error) &&
+    isClearlyBelow(2 * (v1 + v2 - 2 * v0), 2 * (h0 + 5 * h1), 4 * p1 + (q0 + q1), error) &&
+    isClearlyBelow(2 * (2 * v2 - v0 - v1), 2 * (5 * h1 + h2), p1 + p2 + 4 * q1, error) &&
+    isClearlyBelow(2 * (v2 - v1), 2 * (h1 + h2), q1 + q2, error)
+  );
+}
+
+/** True if X^2 + Y^2 is clearly at most T^2, for X and Y that are right to `error`. */
+function isClearlyBelow(x, y, t, error) {
+  const [across, upward] = [Math.abs(x) + error, Math.abs(y) + error];
+  return across * across + upward * upward <= t * t * CLEARLY;
 }

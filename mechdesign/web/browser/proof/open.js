@@ -37,29 +37,34 @@ async function proveHere(packed, options, onProgress) {
   }
 }
 
-/** The same in a worker made of `source`, the text of this program; here if a worker cannot start. */
-function proveInWorker(packed, options, onProgress, source) {
+/** The same in a worker for each of `parts` (prove.js), made of `source`, the text of this program; here if one cannot start. */
+function proveInWorkers(packed, options, onProgress, source, parts) {
   return new Promise((finish) => {
-    let worker;
-    const here = () => finish(proveHere(packed, options, onProgress));
+    const workers = [];
+    const end = (outcome) => {
+      for (const worker of workers) worker.terminate();
+      finish(outcome);
+    };
+    const here = () => end(proveHere(packed, options, onProgress));
+    const outcomes = parts.map(() => null);
+    const progress = parts.map(() => ({ words: "", share: 0 }));
     try {
-      worker = new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" })));
+      for (const _ of parts) workers.push(new Worker(URL.createObjectURL(new Blob([source], { type: "text/javascript" }))));
     } catch {
       here();
       return;
     }
-    worker.onerror = () => {
-      worker.terminate();
-      here();
-    };
-    worker.onmessage = ({ data }) => {
-      if (data.progress) onProgress(data.progress);
-      else {
-        worker.terminate();
-        finish(data.outcome);
-      }
-    };
-    worker.postMessage({ packed, options });
+    parts.forEach((only, k) => {
+      workers[k].onerror = here;
+      workers[k].onmessage = ({ data }) => {
+        progress[k] = data.progress ?? { share: 1 };
+        // The words of the part that is behind.
+        if (data.progress) onProgress(progress.reduce((a, b) => (b.share < a.share ? b : a)));
+        else outcomes[k] = data.outcome;
+        if (outcomes.every(Boolean)) end(joinedOutcome(outcomes));
+      };
+      workers[k].postMessage({ packed, options: { ...options, only } });
+    });
   });
 }
 

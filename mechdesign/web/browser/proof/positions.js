@@ -97,7 +97,7 @@ function* steepGradients(mass, rows, levels, side) {
   const cells = rows.length / 9;
   const [reports, corners] = [mass.length / cells, levels.length / cells];
   const result = { pairs: mass.length, compared: 0, broken: 0, first: null };
-  const rounded = mass.length > MOST_EXACT_GRADIENTS ? Float64Array.from(mass, Number) : null;
+  const rounded = mass.length > MOST_EXACT_GRADIENTS ? inDoubles(mass) : null;
   for (let u = 0; u < cells; u++) {
     const z = Array.from(levels.subarray(corners * u, corners * (u + 1)), (level) => integerLevel(level, side));
     const quarters = levelsOfQuarters(z);

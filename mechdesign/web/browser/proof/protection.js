@@ -48,7 +48,7 @@ class ProtectedDomain {
     this.cells = protectedKind(page) === "cells";
     this.claim = claimOf(jsonAttribute(page, "metric"));
     this.along = this.claim.kind === "streets";
-    this.masses = mass ? Float64Array.from(mass, Number) : null;
+    this.masses = mass ? inDoubles(mass) : null;
     this.rowOf = rows && new Map(Array.from(rows, (u, r) => [u, r]));
     this.partly = rows !== null && rows.length < this.count;
     this.reports = mass ? mass.length / rows.length : 0;

@@ -3,6 +3,8 @@
 // It returns { faults, proved, assumed, figures }: faults; sentences on proofs and on assumptions; the recomputed
 // figures.
 
+const HALVES_OF_PAGE = ["rows", "positions"]; // everything but gradients, and gradients: neither needs the other
+const ALONE = 500_000; // masses: proved in a second or two
 const MOST_WORK = 2e8; // edge relaxations in the proof of factors: some seconds. A button proves the rest.
 
 /** Run `step` as the part from `from` to `to` of the whole. */
@@ -14,24 +16,27 @@ function* part(step, words, from, to) {
   }
 }
 
-/** Prove a page. all: add up every row of factors or of a map. Otherwise only rows around the cell `around` of a map. */
-function* prove(page, { all = false, around } = {}) {
+/** Prove a page. all: add up every row of factors or of a map. Otherwise only rows around the cell `around` of a map.
+ * only: one of `HALVES_OF_PAGE` of a large page, for two workers. */
+function* prove(page, { all = false, around, only } = {}) {
   const { contents } = page;
   const outcome = { faults: [], proved: [], assumed: [], figures: {} };
+  if (only === "positions") {
+    yield* part(provePositions(page, outcome), "comparing gradients between positions", 0, 1);
+    return outcome;
+  }
   const proofs = { table: proveTable, rows: proveTable, factors: proveFactors, region: proveRegion };
   const claims = contents.kind !== "region";
   if (claims) yield* proveClaim(page, outcome);
   yield* proofs[contents.kind](page, outcome, all, around);
-  if (claims && positionClaimOf(page))
+  if (claims && only === undefined && positionClaimOf(page))
     yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 0.96);
   if (claims && capsOf(page).length) yield* part(proveCaps(page, outcome), "comparing discs", 0.96, 0.97);
   // The factor follows from rows and a claim that are proved, so it is computed last.
   if (claims && outcome.faults.length === 0) yield* part(proveSentence(page, outcome), "computing the factor of the sentence", 0.97, 0.99);
   if (claims) {
     outcome.faults.push(...priorFaults(array(page, "prior")), ...figureFaults(page, outcome.figures));
-    outcome.assumed.push(
-      contents.designed ? "The box is the one that was entered, and the prior is uniform." : "Coordinates, units, prior and names are those of the file.",
-    );
+    outcome.assumed.push(contents.designed ?? "Coordinates, units, prior and names are those of the file.");
     if (has(page, "packed"))
       outcome.assumed.push("That this table is near that of the file was computed by mechdesign when this page was made, not here.");
     if (contents.verification.sha256 !== null)
@@ -41,10 +46,22 @@ function* prove(page, { all = false, around } = {}) {
       outcome.assumed.push("The loss to the true position was computed by mechdesign when this page was made, not here.");
     if (attribute(page, "any_lower_bound") !== undefined)
       outcome.assumed.push("The bound over every mechanism was recomputed by mechdesign verify when this page was made, not here.");
-    if (contents.designed) outcome.proved.push("The lower bound follows from multipliers of the inequalities, added up in integers.");
-    else if (attribute(page, "lower_bound") !== undefined) yield* part(proveBound(page, outcome), "adding up trees of the lower bound", 0.99, 1);
+    if (attribute(page, "lower_bound") !== undefined) yield* part(proveBound(page, outcome), "adding up trees of the lower bound", 0.99, 1);
   }
   return outcome;
+}
+
+/** The parts of a page that are worth a worker each; [undefined] for the whole. */
+function partsOf(page) {
+  const { kind } = page.contents;
+  const isLarge = kind === "table" && positionClaimOf(page) && array(page, "mass").length > ALONE;
+  return isLarge && navigator.hardwareConcurrency > 1 ? HALVES_OF_PAGE : [undefined];
+}
+
+/** One outcome from those of parts: of the sentences, those of the first part come first. */
+function joinedOutcome(outcomes) {
+  const [faults, proved, assumed] = ["faults", "proved", "assumed"].map((name) => outcomes.flatMap((outcome) => outcome[name]));
+  return { faults, proved, assumed, figures: Object.assign({}, ...outcomes.map(({ figures }) => figures)) };
 }
 
 /** Prove the lower bound by the trees of the page, if it has them. */
@@ -151,7 +168,7 @@ function* proveTable(page, outcome) {
       : { tail: edges.tail.map((u) => row.get(u)), head: edges.head.map((u) => row.get(u)), length: edges.length };
   outcome.faults.push(...(yield* part(rowFaults(mass, rows, reports), "adding up the rows", 0.15, 0.3)));
   const result = yield* part(
-    edgeFaults(mass, rows, reports, rowEdges, page.contents.verification.worst),
+    edgeFaults(mass, rows, reports, rowEdges, page.contents.verification.worst, blocksOfRows(page, rows)),
     "comparing inequalities",
     0.3,
     0.9,

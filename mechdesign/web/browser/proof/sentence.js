@@ -247,23 +247,24 @@ function positionLoss(page, mass) {
   const [prior, width] = [array(page, "prior"), reports[0].length];
   const steps = around ? AROUND : [null];
   const cost = loss === "squared" ? meanSquares(cell) : meanDistances(cell[0]);
-  const masses = Float64Array.from(mass, Number);
+  const masses = inDoubles(mass);
   let total = 0;
   for (const [k, step] of steps.entries()) {
-    const of = costBetween(secrets, reports, onLattice ? cell : null, cost(step));
+    const costsOf = costsBetween(secrets, reports, onLattice ? cell : null, cost(step));
     for (let u = 0; u < prior.length; u++) {
-      const from = (around ? around[9 * u + k] : u) * width;
+      const [from, costs] = [(around ? around[9 * u + k] : u) * width, costsOf(u)];
       let row = 0;
-      for (let y = 0; y < width; y++) row += masses[from + y] * of(u, y);
+      for (let y = 0; y < width; y++) row += masses[from + y] * costs[y];
       total += prior[u] * row;
     }
   }
   return total * 2 ** -62;
 }
 
-/** The cost (u, y) of displacements; on half the cells of a lattice each displacement is computed once. */
-function costBetween(secrets, reports, cell, cost) {
-  if (cell === null) return (u, y) => cost(secrets.map((axis, k) => reports[k][y] - axis[u]));
+/** The costs of all reports for a secret u; on half the cells of a lattice each displacement is computed once. */
+function costsBetween(secrets, reports, cell, cost) {
+  const costs = new Float64Array(reports[0].length);
+  if (cell === null) return (u) => costs.map((_, y) => cost(secrets.map((axis, k) => reports[k][y] - axis[u])));
   const steps = secrets.map((axis, k) => {
     const places = [axis, reports[k]].map((values) => Int32Array.from(values, (at) => Math.round((2 * (at - axis[0])) / cell[k])));
     const [low, high] = [Math.min, Math.max].map((end) => places.map((values) => values.reduce((a, b) => end(a, b))));
@@ -271,12 +272,20 @@ function costBetween(secrets, reports, cell, cost) {
   });
   const known = new Float64Array(steps.reduce((size, { count }) => size * count, 1)).fill(NaN);
   // A line is a lattice of one more axis on which nothing is apart.
-  const [first, second] = [steps[0], steps[1] ?? { own: new Int32Array(secrets[0].length), report: new Int32Array(reports[0].length), least: 0, count: 1 }];
-  return (u, y) => {
-    const [a, b] = [first.report[y] - first.own[u], second.report[y] - second.own[u]];
-    const at = (a - first.least) * second.count + b - second.least;
-    if (Number.isNaN(known[at])) known[at] = cost([a, b].slice(0, cell.length).map((halves, k) => (halves * cell[k]) / 2));
-    return known[at];
+  const [first, second] = [steps[0], steps[1] ?? { own: new Int32Array(secrets[0].length), report: new Int32Array(costs.length), least: 0, count: 1 }];
+  const numbers = first.report.map((at, y) => at * second.count + second.report[y]);
+  return (u) => {
+    const start = (first.own[u] + first.least) * second.count + second.own[u] + second.least;
+    for (let y = 0; y < costs.length; y++) {
+      const at = numbers[y] - start;
+      // NaN: not yet known.
+      if (!(known[at] >= 0)) {
+        const away = [first.report[y] - first.own[u], second.report[y] - second.own[u]];
+        known[at] = cost(away.slice(0, cell.length).map((halves, k) => (halves * cell[k]) / 2));
+      }
+      costs[y] = known[at];
+    }
+    return costs;
   };
 }
 
@@ -303,14 +312,11 @@ function meanDistances(side) {
   return (step) => {
     const known = new Map();
     const [first, second] = step ?? [];
+    const points = NODE.flatMap((x, i) => NODE.map((z, j) => [x / 2, z / 2, ((WEIGHT[i] * WEIGHT[j]) / 4) * stepWeight(first, x / 2) * stepWeight(second, z / 2)]));
+    const [across, upward, shares] = [0, 1, 2].map((k) => Float64Array.from(points, (point) => point[k]));
     const mean = (a, b) => {
       let sum = 0;
-      NODE.forEach((x, i) =>
-        NODE.forEach((z, j) => {
-          const share = (WEIGHT[i] * WEIGHT[j]) / 4;
-          sum += share * stepWeight(first, x / 2) * stepWeight(second, z / 2) * Math.hypot(a - x / 2, b - z / 2);
-        }),
-      );
+      for (let k = 0; k < shares.length; k++) sum += shares[k] * Math.sqrt((a - across[k]) ** 2 + (b - upward[k]) ** 2);
       return sum;
     };
     // For a report at (a, b) of the closed cell, in each quadrant about it: at (r w, r v h) the distance and the area

@@ -2,16 +2,13 @@
 //
 // a(u, y) 2^s <= R a(v, y) with R 2^-s <= e^d for every edge (u, v) of d nats, both ways, and every report y, each compared
 // in BigInt. Beyond 20 million of them doubles decide first. An edge passes if the logarithms of its two rows differ by less
-// than d with a margin. It also passes if the largest ratio of the rows is below R 2^-s by more than 8 u, u = 2^-53. None
+// than d with a margin (rises.js). It also passes if the largest ratio of the rows is below R 2^-s by more than 8 u, u = 2^-53. None
 // of its inequalities can then be broken: a mass, a bound and a quotient are each right to u. Generators yield their
 // progress, as shares of one.
 
 const ROW_SUM = 1n << 62n;
 const SAFE = 1 - 2 ** -50;
 const NEAR = 1 + 2 ** -20; // the logarithm of a larger ratio in doubles is right to the nine digits that are compared
-const LOG_ERROR = 2 ** -40; // nats: logarithms of masses are below 43, so that two differ by an error of at most 2^-45
-const BLOCK = 64; // reports: with 1,400 rows 0.7 MB
-const SHORT = 2 ** -10; // nats: the ratio of shorter edges needs more digits than logarithms of masses have
 const MOST_COMPARED = 2e7; // inequalities compared in BigInt, whatever their margin: seconds
 
 /** Faults of masses and of row sums. `rows` names the secrets whose rows there are. */
@@ -35,30 +32,28 @@ function* rowFaults(mass, rows, reports) {
   return faults;
 }
 
-/** Compare every inequality of `edges` = { tail, head, length }, by row numbers.
+/** Compare every inequality of `edges` = { tail, head, length }, by row numbers. blocks: those of rises.js, for large tables.
  *
  * Returns faults, and the numbers of inequalities, of those compared in BigInt, and of broken ones. `value` is the largest
  * log-ratio over length in doubles, valueAtWorst that at `worst` = { secret, other, report }. */
-function* edgeFaults(mass, rows, reports, { tail, head, length }, worst) {
-  const rounded = Float64Array.from(mass, Number);
+function* edgeFaults(mass, rows, reports, { tail, head, length }, worst, blocks = rows.map((_, r) => r >> 2)) {
+  const rounded = inDoubles(mass);
   const bounds = new Map();
   const result = { faults: [], broken: 0, inequalities: 2 * tail.length * reports, compared: 0, value: -1, valueAtWorst: null };
   // With margin 0 no edge passes in doubles: each inequality is compared in integers.
   const margin = result.inequalities > MOST_COMPARED ? SAFE : 0;
-  const rises = margin ? yield* largestRises(rounded.map(Math.log), rows.length, reports, tail, head) : null;
+  const clear = margin ? yield* clearEdges(rounded, reports, { tail, head, length }, blocks) : null;
+  if (clear) result.value = clear.value;
   for (let e = 0; e < tail.length; e++) {
     if (!bounds.has(length[e])) bounds.set(length[e], expLower(length[e]));
     const bound = bounds.get(length[e]);
     const [u, v] = [tail[e] * reports, head[e] * reports];
-    const rise = rises && length[e] > SHORT ? rises[e] : Infinity;
-    const isClear = rise + LOG_ERROR < length[e];
-    if (isClear) result.value = Math.max(result.value, rise / length[e]);
     if (worst && isEdge(worst, rows[tail[e]], rows[head[e]])) {
       const [high, low] = worst.secret === rows[tail[e]] ? [u, v] : [v, u];
       result.valueAtWorst = overLength(logRatio(mass[high + worst.report], mass[low + worst.report]), length[e]);
     }
-    if (e % 256 === 0) yield rises ? 0.9 + (0.1 * e) / tail.length : e / tail.length;
-    if (isClear) continue;
+    if (e % 256 === 0) yield clear ? 0.9 + (0.1 * e) / tail.length : e / tail.length;
+    if (clear?.isClear[e]) continue;
     const steep = extremeRatios(rounded, u, v, reports);
     result.value = Math.max(result.value, overLength(largestLogRatio(steep, mass, u, v, reports), length[e]));
     const limit = Number(bound[0]) * 2 ** -bound[1] * margin;
@@ -79,32 +74,6 @@ function* edgeFaults(mass, rows, reports, { tail, head, length }, worst) {
     }
   }
   return result;
-}
-
-/** Of every edge the largest difference of the logarithms of its rows. */
-function* largestRises(logs, rows, reports, tail, head) {
-  const rises = new Float64Array(tail.length);
-  // Of all rows a block of reports at a time: it stays in the cache while every edge is compared.
-  const block = new Float64Array(rows * BLOCK);
-  for (let from = 0; from < reports; from += BLOCK) {
-    const width = Math.min(BLOCK, reports - from);
-    for (let r = 0; r < rows; r++) block.set(logs.subarray(r * reports + from, r * reports + from + width), r * BLOCK);
-    for (let e = 0; e < tail.length; e++) {
-      rises[e] = Math.max(rises[e], largestDifference(block, tail[e] * BLOCK, head[e] * BLOCK, width));
-      if (e % 16384 === 0) yield (0.9 * (from + (width * e) / tail.length)) / reports;
-    }
-  }
-  return rises;
-}
-
-/** The largest difference of two rows from u and v on. */
-function largestDifference(values, u, v, width) {
-  let most = 0;
-  for (let y = 0; y < width; y++) {
-    const apart = Math.abs(values[u + y] - values[v + y]);
-    if (apart > most) most = apart;
-  }
-  return most;
 }
 
 /** The largest and the least ratio of masses of two rows, in doubles. */

@@ -66,7 +66,7 @@ function runProof(page, packed, explore, options) {
     byId("saying").textContent = words;
   };
   const source = byId("program").textContent;
-  return proveInWorker(packed, options, onProgress, source).then((outcome) => {
+  return proveInWorkers(packed, options, onProgress, source, partsOf(page)).then((outcome) => {
     showOutcome(page, outcome);
     explore?.proved(outcome);
   });

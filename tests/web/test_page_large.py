@@ -1,0 +1,90 @@
+"""Large pages, in Node: edges that are skipped are clear, and two workers prove what one proves."""
+
+from __future__ import annotations
+
+import pytest
+from fixtures.pages import NODE, forge_page, honest, in_node, mechanism_of, proof_script, proved_in_node
+
+pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
+ANYWHERE = "any position"
+JOINED = """
+const all = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
+(async () => {
+  const outcomes = [];
+  for (const { packed } of all) {
+    const page = await openPage(packed);
+    const [whole, ...parts] = [undefined, ...HALVES_OF_PAGE].map((only) => run(prove(page, { only })).value);
+    outcomes.push([whole, joinedOutcome(parts)]);
+  }
+  for (const { figures } of outcomes.flat()) delete figures.losses;
+  console.log(JSON.stringify(outcomes));
+})();
+"""
+RISES = """
+let seed = 1;
+const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+const reports = 40;
+const spots = Array.from({ length: 64 }, (_, u) => [Math.floor(u / 8), u % 8]);
+const far = ([a, b], [c, d]) => Math.hypot(a - c, b - d);
+// Columns that fall by nearly one nat a cell, and noise; the last one is steeper between two far places.
+const tableOf = (lift) => Float64Array.from({ length: 64 * reports }, (_, k) => {
+  const [u, y] = [Math.floor(k / reports), k % reports];
+  const steep = y === reports - 1 && u === 63 ? lift : 0;
+  return Math.exp(40 - 0.98 * far(spots[u], spots[(7 * y) % 64]) - 0.02 * random() + steep);
+});
+const edges = { tail: [], head: [], length: [] };
+for (let u = 0; u < 64; u++) {
+  for (let v = 0; v < u; v++) {
+    edges.tail.push(u);
+    edges.head.push(v);
+    edges.length.push(far(spots[u], spots[v]));
+  }
+}
+const blocks = spots.map(([a, b]) => 4 * (a >> 1) + (b >> 1));
+const found = [0, 12].map((lift) => {
+  const values = tableOf(lift);
+  const { isClear, value } = run(clearEdges(values, reports, edges, blocks)).value;
+  let [same, broken, most] = [true, 0, -1];
+  edges.tail.forEach((u, e) => {
+    let rise = 0;
+    for (let y = 0; y < reports; y++) {
+      const [a, b] = [values[u * reports + y], values[edges.head[e] * reports + y]].map(Math.log);
+      rise = Math.max(rise, Math.abs(a - b));
+    }
+    const clear = rise + LOG_ERROR < edges.length[e];
+    same &&= clear === Boolean(isClear[e]);
+    if (clear) most = Math.max(most, rise / edges.length[e]);
+    else broken++;
+  });
+  return { same, broken, value, most };
+});
+console.log(JSON.stringify(found));
+"""
+
+
+def test_skipped_reports_leave_the_clear_edges_as_they_are(tmp_path):
+    """Against the largest differences over all reports, without blocks; some edges are broken far away."""
+    honest_table, steep = in_node(tmp_path, proof_script() + RISES)
+    assert honest_table["same"]
+    assert steep["same"]
+    assert honest_table["broken"] == 0
+    assert steep["broken"] > 0
+    assert honest_table["value"] == honest_table["most"] < 1
+    assert steep["value"] == steep["most"] < 1
+
+
+def test_two_workers_prove_what_one_proves(tmp_path):
+    """Also of a page whose gradients are too steep, and of one whose rows are wrong."""
+    mass = mechanism_of(ANYWHERE)["mass"].values.copy()
+    mass[0, 0] += 1
+    rows = forge_page(ANYWHERE, mass=mass)
+    level = mechanism_of(ANYWHERE)["corner_level"].values / 2
+    steep = forge_page(ANYWHERE, corner_level=level)
+    pages = proved_in_node(tmp_path, [honest(ANYWHERE), rows, steep], run=JOINED)
+    for whole, joined in pages:
+        assert joined["faults"] == whole["faults"]
+    whole, joined = pages[0]
+    for name in ("proved", "assumed"):
+        assert sorted(joined[name]) == sorted(whole[name])
+    assert joined["figures"] == whole["figures"]
+    assert [len(joined["faults"]) > 0 for _, joined in pages] == [False, True, True]
