@@ -51,25 +51,28 @@ FLOWS = """
 let seed = 1;
 const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
 const pairs = Array.from({ length: 40 }, () => [Math.floor(12 * random()), Math.floor(12 * random())]);
-const edges = pairs.filter(([a, b]) => a !== b);
+const named = pairs.filter(([a, b]) => a !== b).map(([a, b]) => [Math.min(a, b) + 12 * Math.max(a, b), [a, b]]);
+const edges = [...new Map(named).values()];
+const flows = new Map();
 const [forest, before, after] = [new Forest(12), new Float64Array(12), new Float64Array(12)];
 for (const [a, b] of edges) {
   const flow = random() - 0.5;
   before[a] += flow;
   before[b] -= flow;
+  flows.set(`${a} ${b}`, flow).set(`${b} ${a}`, -flow);
   forest.insert(a, b, flow);
 }
 forest.hang(5, -1, 0);
-const areJoined = (a, b) => edges.some((ends) => ends.includes(a) && ends.includes(b));
-let joined = 0;
+let [joined, turned] = [0, 0];
 forest.up.forEach((p, v) => {
   if (p < 0) return;
   after[v] += forest.flow[v];
   after[p] -= forest.flow[v];
-  joined += areJoined(v, p);
+  joined += flows.has(`${v} ${p}`);
+  turned += forest.flow[v] * flows.get(`${v} ${p}`) < 0;
 });
 const apart = Math.max(...before.map((flow, v) => Math.abs(flow - after[v])));
-console.log(JSON.stringify({ apart, joined, root: forest.up[5] }));
+console.log(JSON.stringify({ apart, joined, turned, root: forest.up[5] }));
 """
 READ = """
 const files = JSON.parse(require("node:fs").readFileSync("files.json", "utf8"));
@@ -101,7 +104,7 @@ def design(folder, *asked):
 
 
 def read(folder, *files):
-    """What the page reads in files of these names and texts, or why it refuses them."""
+    """The points and lines of files of these names and texts, or the reasons of refusals."""
     (folder / "files.json").write_text(json.dumps(files))
     return in_node(folder, package_script("web/browser/design/files.js") + READ)
 
@@ -242,10 +245,10 @@ def test_bound_and_repair_follow_from_integers(tmp_path):
 
 @needs_node
 def test_trees_keep_the_flow_of_every_place(tmp_path):
-    """Flow of random edges, on a spanning tree of them: what leaves each place in all is the same."""
+    """Flow of random edges, on a spanning tree of them: the same leaves each place, and no edge is turned."""
     found = in_node(tmp_path, design_script() + FLOWS)
     assert found["apart"] < 1e-12
-    assert (found["joined"], found["root"]) == (11, -1)
+    assert (found["joined"], found["turned"], found["root"]) == (11, 0, -1)
 
 
 def test_command_writes_a_small_page(run, tmp_path):

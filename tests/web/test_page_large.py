@@ -1,4 +1,4 @@
-"""Large pages, in Node: edges that are skipped are clear, and two workers prove what one proves."""
+"""Large pages, in Node: edges that are skipped are clear, and two workers prove as much as one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ for (let u = 0; u < 64; u++) {
   }
 }
 const blocks = spots.map(([a, b]) => 4 * (a >> 1) + (b >> 1));
-const found = [0, 12].map((lift) => {
+const found = [0, 12, -12].map((lift) => {
   const values = tableOf(lift);
   const { isClear, value } = run(clearEdges(values, reports, edges, blocks)).value;
   let [same, broken, most] = [true, 0, -1];
@@ -64,13 +64,11 @@ console.log(JSON.stringify(found));
 
 def test_skipped_reports_leave_the_clear_edges_as_they_are(tmp_path):
     """Against the largest differences over all reports, without blocks; some edges are broken far away."""
-    honest_table, steep = in_node(tmp_path, proof_script() + RISES)
-    assert honest_table["same"]
-    assert steep["same"]
-    assert honest_table["broken"] == 0
-    assert steep["broken"] > 0
-    assert honest_table["value"] == honest_table["most"] < 1
-    assert steep["value"] == steep["most"] < 1
+    found = in_node(tmp_path, proof_script() + RISES)
+    assert [table["broken"] > 0 for table in found] == [False, True, True]
+    for table in found:
+        assert table["same"]
+        assert table["value"] == table["most"] < 1
 
 
 def test_two_workers_prove_what_one_proves(tmp_path):

@@ -4,7 +4,7 @@ const MOST_POINTS = 1_000_000;
 const COLUMNS = { longitude: ["longitude", "lon", "lng", "x"], latitude: ["latitude", "lat", "y"], weight: ["weight", "count", "people", "population"] };
 
 /** Points [longitude, latitude, weight] and lines (lists of [longitude, latitude]) of a CSV or GeoJSON file. Throws RangeError
- * with a sentence about what cannot be read. */
+ * with a sentence about the part that cannot be read. */
 function readPlaces(name, text) {
   const found = /^\s*[{[]/.test(text) ? placesOfGeojson(name, text) : { points: pointsOfTable(name, text), lines: [] };
   const isPlace = ([longitude, latitude, weight = 1]) => Math.abs(longitude) <= 180 && Math.abs(latitude) <= 90 && weight >= 0 && weight < Infinity;

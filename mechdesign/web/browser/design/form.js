@@ -139,8 +139,8 @@ function draw() {
   pen.strokeRect(left, top, right - left, bottom - top);
   pen.fillStyle = paint("--text");
   pen.font = "22px system-ui, sans-serif";
-  pen.fillText(`${degreeWords(box.north, "NS")}, ${degreeWords(box.west, "EW")}`, left, top - 8);
-  pen.fillText(`${degreeWords(box.south, "NS")}, ${degreeWords(box.east, "EW")}`, left, bottom + 26);
+  pen.fillText(`${degreeWords(box.north, "NS")}, ${degreeWords(box.west, "EW")}`, left, top - 18);
+  pen.fillText(`${degreeWords(box.south, "NS")}, ${degreeWords(box.east, "EW")}`, left, bottom + 36);
 }
 
 /** The lines and points of files. */

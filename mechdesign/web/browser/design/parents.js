@@ -45,8 +45,8 @@ class Forest {
     }
   }
 
-  /** Add an edge from a to b. Where it closes a cycle, its flow goes along the path from a to b instead, until an edge that
-   * carries flow the other way is empty: that edge is left out. */
+  /** Add an edge from a to b. If it closes a cycle, its flow goes along the path from a to b instead. The first edge that this
+   * empties, or the new one, is left out. */
   insert(a, b, flow) {
     const [fromA, fromB] = [this.#toRoot(a), this.#toRoot(b)];
     const above = new Set(fromA);

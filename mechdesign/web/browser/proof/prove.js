@@ -3,7 +3,7 @@
 // It returns { faults, proved, assumed, figures }: faults; sentences on proofs and on assumptions; the recomputed
 // figures.
 
-const HALVES_OF_PAGE = ["rows", "positions"]; // everything but gradients, and gradients: neither needs the other
+const HALVES_OF_PAGE = ["gradients", "rows"]; // edges of the claim and gradients; everything else. Neither needs the other
 const ALONE = 500_000; // masses: proved in a second or two
 const MOST_WORK = 2e8; // edge relaxations in the proof of factors: some seconds. A button proves the rest.
 
@@ -21,13 +21,13 @@ function* part(step, words, from, to) {
 function* prove(page, { all = false, around, only } = {}) {
   const { contents } = page;
   const outcome = { faults: [], proved: [], assumed: [], figures: {} };
-  if (only === "positions") {
-    yield* part(provePositions(page, outcome), "comparing gradients between positions", 0, 1);
-    return outcome;
-  }
   const proofs = { table: proveTable, rows: proveTable, factors: proveFactors, region: proveRegion };
   const claims = contents.kind !== "region";
-  if (claims) yield* proveClaim(page, outcome);
+  if (claims && only !== "rows") yield* proveClaim(page, outcome);
+  if (only === "gradients") {
+    yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.15, 1);
+    return outcome;
+  }
   yield* proofs[contents.kind](page, outcome, all, around);
   if (claims && only === undefined && positionClaimOf(page))
     yield* part(provePositions(page, outcome), "comparing gradients between positions", 0.9, 0.96);
