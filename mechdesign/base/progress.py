@@ -27,12 +27,13 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 
 @dataclass(kw_only=True, eq=False)
 class _Watched:
-    """Running work: its title, target gap, time limit and latest state."""
+    """Running work: its title, target gap, time limit, expected time in words, and latest state."""
 
     title: str
     target: float | None
     limit: float
     patient: bool
+    expected: str
     state: Any = None
     started: float = field(default_factory=lambda: time.monotonic())
 
@@ -45,20 +46,22 @@ _last_line = _last_written = -math.inf
 
 @contextmanager
 def progress(
-    title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False
+    title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False, expected: str = ""
 ) -> Iterator[Callable[[Any], None]]:
     """Write the progress of the block on standard error; yields the function that takes states."""
-    with terminal_output(), logged_progress(title, target=target, limit=limit, patient=patient) as report:
+    options: dict[str, Any] = {"target": target, "limit": limit, "patient": patient, "expected": expected}
+    with terminal_output(), logged_progress(title, **options) as report:
         yield report
 
 
 @contextmanager
 def logged_progress(
-    title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False
+    title: str, *, target: float | None = None, limit: float = math.inf, patient: bool = False, expected: str = ""
 ) -> Iterator[Callable[[Any], None]]:
     """Log the progress of the block; yields the function that takes its states, texts or objects with `brief`."""
-    # target: relative gap; limit: seconds; patient: the first line off a terminal comes after ten seconds.
-    watched = _Watched(title=title, target=target, limit=limit, patient=patient)
+    # target: relative gap; limit: seconds; patient: the first line off a terminal comes after ten seconds; expected:
+    # words for the expected time.
+    watched = _Watched(title=title, target=target, limit=limit, patient=patient, expected=expected)
 
     def report(state: Any) -> None:
         watched.state = state
@@ -93,12 +96,14 @@ def progress_if(
     *,
     target: float | None = None,
     limit: float = math.inf,
+    expected: str = "",
 ) -> Iterator[Callable[[Any], None] | None]:
     """The function that takes states: `on_progress`, after a line of progress if `verbose` or if logging takes it."""
     if not (verbose or is_observed()):
         yield on_progress
         return
-    with (progress if verbose else logged_progress)(title, target=target, limit=limit) as report:
+    begin = progress if verbose else logged_progress
+    with begin(title, target=target, limit=limit, expected=expected) as report:
 
         def both(state: Any) -> None:
             report(state)
@@ -119,6 +124,7 @@ def line(watched: _Watched, now: float) -> str:
             words = words.replace(percent(gap), f"{percent(gap)} -> {percent(watched.target)}", 1)
     seconds = f"{now - watched.started:,.0f} s"
     tail = seconds if math.isinf(watched.limit) else f"{seconds} of {watched.limit:,.0f} s"
+    tail = f"{tail}, {watched.expected}" if watched.expected else tail
     head = visible(f"{watched.title}: {words}" if words else watched.title)
     room = COLUMNS - len(tail) - 2
     return f"{head if len(head) <= room else head[: room - 3] + '...'}, {tail}"

@@ -259,14 +259,16 @@ def _solve_and_print(
     from mechdesign.output import text_tables as printing
     from mechdesign.output.reports.solve import SolveReport, require_verified
     from mechdesign.solvers.choose import FACTORED_SOLVER
+    from mechdesign.solvers.estimate import expected_words
 
     problem, file = program.problem, request.file
     beside = {"published": file.published(problem.parameters), "remark": file.remark(problem)}
     # The eikonal program solves one linear system, which has a loss but no gap.
     target = request.gap if program.name != "eikonal" else None
     with two_steps():  # the first Ctrl-C ends the search; its result is written and printed
+        expected = expected_words(program, request.method, request.gap) if request.gap is not None else ""
         with printing.progress(
-            f"{problem.name}, {program.name}", limit=request.time_limit, target=target
+            f"{problem.name}, {program.name}", limit=request.time_limit, target=target, expected=expected
         ) as on_progress:
             mechanism = request.run(program, on_progress)
         checked = require_verified(mechanism)

@@ -8,6 +8,14 @@ cone has g(u) in [e^{-d} g(p), e^{d} g(p)] along an edge (u, p) of length d. So 
 
 The core remains: the places within `core` nats, those where r < 0, and their ancestors. The minimum over the cone of
 the core is a lower bound of that over the cone of all places, by a loss that falls like e^{-D}.
+
+Any tree of the ball proves a bound. A place with the sum T, its own r and all that it received, hands its parent
+
+    T e^{-d} where T >= 0,  T e^{d} where T < 0,                                                                     (3)
+
+and the sum at the report is the bound. It increases with r: a tree proves no less once multipliers fall.
+A tree is stored as codes, one for each place of the ball in the order of the search: 0 if its parent is that of the
+search, else 1 + the number of the parent among its neighbours. Places without a code have 0.
 """
 
 from __future__ import annotations
@@ -65,6 +73,16 @@ class BallScratch(NamedTuple):
     head: Indices32  # the last entry of a bucket, -1 where it is empty
     following: Indices32  # the entry before an entry
     place: Indices32  # of an entry
+
+
+class TreeScratch(NamedTuple):
+    """Scratch arrays for one tree at a time, by number in the ball (n,)."""
+
+    parent: Indices32
+    length: Floats  # of the edge to the parent
+    waiting: Indices32  # children that have not handed over yet
+    order: Indices32  # every child before its parent
+    rest: Floats  # T of (3)
 
 
 class CoreArrays(NamedTuple):
@@ -213,12 +231,102 @@ def close_ball(k, keep, rays, dual, graph, room, numbers, value):  # type: ignor
         if distance[u] <= keep:
             numbers[count], value[count] = u, cost[i]
             count += 1
+    _clear(k, graph, room)
+    return over, under, count
+
+
+@numba.njit(cache=True, nogil=True)
+def _clear(k, graph, room):  # type: ignore[no-untyped-def]
+    for i in range(k):
+        v = room.nodes[i]
+        room.where[v], room.distance[v] = -1, np.inf
+        for e in range(graph.first[v], graph.first[v + 1]):  # the search has touched neighbours beyond the ball too
+            room.distance[graph.near[e]] = np.inf
+
+
+@numba.njit(cache=True, nogil=True)
+def tree_codes(k, core, tree, graph, room, codes):  # type: ignore[no-untyped-def]
+    """Write the codes of a tree of the core, tree (kc,), while its ball is open; return their number."""
+    nodes, rank, count = room.nodes, room.rank, 0
+    inside = np.empty(core, np.int32)
+    for i in range(k):
+        if rank[i] >= 0:
+            inside[rank[i]] = nodes[i]
+    for i in range(1, k):
+        codes[i] = 0
+        if rank[i] >= 0:
+            v, parent = nodes[i], inside[tree[rank[i]]]
+            if parent != room.before[v]:
+                for e in range(graph.first[v], graph.first[v + 1]):
+                    # A code is a byte. Places of more neighbours keep the parent of the search.
+                    if graph.near[e] == parent and e - graph.first[v] < 255:
+                        codes[i], count = 1 + e - graph.first[v], i + 1
+    codes[0] = 0
+    return count
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def tree_value(y, radii, codes, graph, costs, dual, room, tree):  # type: ignore[no-untyped-def]
+    """The bound (3) of a tree of the ball of y, every operation rounded down, and its k; the ball stays open."""
+    nodes, where, parent, waiting, order, rest = (
+        room.nodes,
+        room.where,
+        tree.parent,
+        tree.waiting,
+        tree.order,
+        tree.rest,
+    )
+    k = _search(y, radii.reach, radii.width, graph, room)
+    for i in range(k):
+        waiting[i] = 0
     for i in range(k):
         v = nodes[i]
-        where[v], distance[v] = -1, np.inf
-        for e in range(graph.first[v], graph.first[v + 1]):  # the search has touched neighbours beyond the ball too
-            distance[graph.near[e]] = np.inf
-    return over, under, count
+        room.cost[i] = _cost(v, y, costs)
+        rest[i] = _round_down(room.cost[i] - dual[v])
+        parent[i], tree.length[i] = where[room.before[v]], room.step[v]
+        if i < codes.size and codes[i] > 0:
+            e = graph.first[v] + codes[i] - 1
+            # Untrusted: the code may name no neighbour, or one outside the ball.
+            if e >= graph.first[v + 1] or where[graph.near[e]] < 0:
+                return -np.inf, k
+            parent[i], tree.length[i] = where[graph.near[e]], graph.length[e]
+        if i > 0:
+            waiting[parent[i]] += 1
+    count = 0
+    for i in range(1, k):
+        if waiting[i] == 0:
+            order[count] = i
+            count += 1
+    # `order` is its own queue: a parent enters behind the last of its children.
+    done = 0
+    while done < count:
+        i = order[done]
+        up, d, amount = parent[i], tree.length[i], rest[i]
+        # exp is right to some units in the last place; 8 of them cover it and the product.
+        if amount >= 0:
+            handed = max(amount * math.exp(-d) * (1 - 8 * _ULP) - _TINY, 0.0)
+        else:
+            handed = amount * math.exp(d) * (1 + 8 * _ULP) - _TINY
+        rest[up] = _round_down(rest[up] + handed)
+        waiting[up] -= 1
+        if waiting[up] == 0 and up > 0:
+            order[count] = up
+            count += 1
+        done += 1
+    # Places on a cycle hand nothing to the report: no tree.
+    return rest[0] if done == k - 1 else -np.inf, k
+
+
+@numba.njit(inline="always")
+def _round_down(x):  # type: ignore[no-untyped-def]
+    # One rounding errs by at most half of _ULP; _TINY covers underflow, where the relative bound fails.
+    return x - abs(x) * _ULP - _TINY
+
+
+@numba.njit(cache=True, nogil=True)
+def close_tree(k, graph, room):  # type: ignore[no-untyped-def]
+    """Reset the scratch after `tree_value`."""
+    _clear(k, graph, room)
 
 
 @numba.njit(cache=True, nogil=True)

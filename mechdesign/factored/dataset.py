@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 
 from mechdesign.base.arrays import AnyArray, Indices, Integers, Unsigned, Vector
@@ -98,7 +99,7 @@ def make_factored(
     if stopped is not None:
         attrs["stopped"] = stopped
     if bound is not None:
-        variables["dual"] = ("secret", bound.dual, {"units": problem.loss_unit})
+        variables |= {"dual": ("secret", bound.dual, {"units": problem.loss_unit}), **bound.tree_variables()}
         attrs |= {"lower_bound": bound.value, "bound_reach": bound.reach, "bound_core": bound.core}
     places = {
         name.replace("secret", "place"): ("place", values, coordinate_attrs)
@@ -123,6 +124,7 @@ def make_factored(
 # | claim_tail, claim_head, claim_length | claimed | the edges of the claim in nats, where they were given as a list |
 # | prior, level, excess, ring | secret | prior; eps(u); curvature excess; rings from the border |
 # | dual | secret | multipliers of the row sums that prove lower_bound, where one was computed |
+# | tree_size, tree | secret; coded | uint32, uint8: codes of trees (ball.py), those of one report after the other |
 def _variables(problem: DesignProblem, certified: CertifiedFactors, figures: LossFigures) -> dict[str, Any]:
     domain, rows, factors = problem.domain, certified.rows, certified.data.factors
     metric, columns = factors.metric, factors.columns
@@ -159,6 +161,23 @@ class ProvedBound:
     dual: Vector  # (n,), multipliers
     reach: float  # nats of the balls in which reports are priced
     core: float  # nats of their cores
+    trees: Sequence[NDArray[np.uint8]] | None = None  # (n,), codes of trees (ball.py); without them reports are priced
+
+    def tree_variables(self) -> dict[str, Any]:
+        """The trees as variables of a file."""
+        # Files have no dimensions of length 0.
+        if self.trees is None or not any(map(len, self.trees)):
+            return {}
+        size = np.array([len(codes) for codes in self.trees], np.uint32)
+        return {"tree": ("coded", np.concatenate(self.trees)), "tree_size": ("secret", size)}
+
+
+def stored_trees(mechanism: xr.Dataset) -> list[NDArray[np.uint8]] | None:
+    """The trees of a file, untrusted; None without them or if their sizes do not fit."""
+    if "tree" not in mechanism or "tree_size" not in mechanism:
+        return None
+    codes, ends = mechanism["tree"].values, np.cumsum(mechanism["tree_size"].values.astype(np.int64))
+    return np.split(codes, ends[:-1]) if ends[-1] == len(codes) else None
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

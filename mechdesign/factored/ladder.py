@@ -44,6 +44,7 @@ class LadderConstants:
     few_places: int = 3_000  # up to which wider balls cost nothing
     still: float = 1e-6  # relative gain of `late` passes that ends them
     late: int = 5
+    still_below: float = 2e-4  # the same on coarser grids, if few passes follow on the finest
     sample: int = 500  # reports whose ratios give the scale of multipliers
     largest_scale: float = 10.0
     profile: float = 9.0  # nats to which (1) is summed
@@ -76,7 +77,8 @@ def ladder_state(
         state = flat_state(executor, places) if state is None else interpolate_state(state, before, grid)
         state = _rescale(executor, places, state)
         limit = last if grid is problem and len(ladder) > 1 else CONSTANTS.most
-        state, slowest = _pass_on_grid(executor, places, state, deadline, report, limit, slowest)
+        still = CONSTANTS.still if grid is problem or last == CONSTANTS.most else CONSTANTS.still_below
+        state, slowest = _pass_on_grid(executor, places, state, deadline, report, limit, slowest, still)
         before = grid
     assert state is not None
     return state, slowest
@@ -165,7 +167,14 @@ def _rescale(executor: Workers, places: Places, state: DualState) -> DualState:
 
 
 def _pass_on_grid(
-    executor: Workers, places: Places, state: DualState, deadline: float, report: Report, limit: int, slowest: float
+    executor: Workers,
+    places: Places,
+    state: DualState,
+    deadline: float,
+    report: Report,
+    limit: int,
+    slowest: float,
+    still: float,
 ) -> tuple[DualState, float]:
     # `slowest` is the expected time of a pass on entry: a pass that would end too late is not begun.
     radii = WIDE if places.size <= CONSTANTS.few_places else Radii()
@@ -180,6 +189,6 @@ def _pass_on_grid(
         state, value = dual_step(executor, places, state, radii, counter(report, stage, places.size))
         slowest = max(slowest, time.monotonic() - started)
         values.append(value)
-        if number >= CONSTANTS.late and value - values[-1 - CONSTANTS.late] < CONSTANTS.still * value:
+        if number >= CONSTANTS.late and value - values[-1 - CONSTANTS.late] < still * value:
             break
     return state, slowest or expected

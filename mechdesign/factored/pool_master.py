@@ -24,6 +24,7 @@ from functools import cached_property
 import numba
 import numpy as np
 import scipy.linalg.lapack
+from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
@@ -100,6 +101,24 @@ class FieldMatrix:
         first = np.searchsorted(large, self.first)
         return FieldMatrix(first=first, place=self.place[large], value=self.value[large], secrets=self.secrets)
 
+    @cached_property
+    def short_place(self) -> NDArray[np.uint16] | Indices32:
+        """The places in half the memory, if they fit: a product waits for memory."""
+        return self.place.astype(np.uint16) if self.secrets <= 1 << 16 else self.place
+
+    def normal(self, scale: Vector, values: Vector) -> Vector:
+        """G' diag(scale) G values, in one pass over the entries."""
+        chunk, size = CONSTANTS.chunk, self.size
+        # A sum for each chunk, added in their order: the same bits on any number of threads.
+        sums = np.zeros((-(-size // chunk), self.secrets))
+
+        def add(start: int, stop: int) -> None:
+            first = self.first[start : stop + 1]
+            _add_normal(first, self.short_place, self.value, scale[start:stop], values, sums[start // chunk])
+
+        in_blocks(add, size, chunk)
+        return np.asarray(sums.sum(axis=0))
+
     def with_more(self, more: FieldMatrix) -> FieldMatrix:
         return FieldMatrix(
             first=np.concatenate([self.first, more.first[1:] + self.first[-1]]),
@@ -123,6 +142,18 @@ def _rows(first, place, value, values, sums):  # type: ignore[no-untyped-def]
         for a in range(first[i], first[i + 1]):
             total += value[a] * values[place[a]]
         sums[i] = total
+
+
+@numba.njit(cache=True, nogil=True, fastmath=True)
+def _add_normal(first, place, value, scale, values, sums):  # type: ignore[no-untyped-def]
+    for i in range(scale.size):
+        total = 0.0
+        for a in range(first[i], first[i + 1]):
+            total += value[a] * values[place[a]]
+        total *= scale[i]
+        # The row is still in the cache.
+        for a in range(first[i], first[i + 1]):
+            sums[place[a]] += value[a] * total
 
 
 @numba.njit(cache=True, nogil=True)
@@ -283,7 +314,7 @@ class _Proximal:
 
     def solve(self, right: Vector) -> Vector:
         def apply(x: Vector) -> Vector:
-            return self.visible.down(self._scale * self.visible.across(x)) + self.ridge * x
+            return self.visible.normal(self._scale, x) + self.ridge * x
 
         return conjugate_gradients(
             apply, self.blocks.apply, right, tolerance=CONSTANTS.tolerance, iterations=CONSTANTS.iterations

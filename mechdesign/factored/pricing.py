@@ -8,14 +8,18 @@ minimum over the cone of <c_y - lambda, g> / g(y), for which (solvers/cone/prici
 
 Costs, the amounts from places outside the core, and the tree bound of the core are rounded down.                    (2)
 Places outside the ball are left out because c >= lambda there, which is checked for every one of them.              (3)
+
+`tree_block` finds v_y from given trees (ball.py), without any pivot.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.base.arrays import Indices, Indices32, Vector
 from mechdesign.base.validation import read_only
@@ -24,16 +28,22 @@ from mechdesign.factored.ball import (
     BallScratch,
     CoreArrays,
     Places,
+    TreeScratch,
     close_ball,
+    close_tree,
     look_around,
     open_ball,
     profile,
+    tree_codes,
+    tree_value,
 )
 from mechdesign.factored.work_folder import Arrays
 from mechdesign.solvers.cone.tree_simplex import ConeGraph, price_block, price_ratios
 
 BLOCK = 128  # reports of a block
 _ROOT = np.zeros(1, np.int64)  # the number of a report in its own ball
+Codes = NDArray[np.uint8]
+NO_CODES: Codes = np.zeros(0, np.uint8)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +78,7 @@ class PricingTask:
     core: float  # nats of their cores
     start: Vector  # (m,), ratios to start from
     keep: float = -1.0  # nats from their report within which rays are returned
+    trees: Sequence[Codes] = ()  # codes (m,) of trees for `tree_block`
 
     @classmethod
     def all(cls, places: Places, dual: Vector, *, reach: float, core: float, **options: Any) -> PricingTask:
@@ -120,6 +131,15 @@ class LocalProgram:
             self.inner,
         )  # fmt: skip
 
+    def by_tree(self, y: int, codes: Codes, tree: TreeScratch) -> float:
+        """The bound of a tree of the ball of y; minus infinity if it proves none."""
+        radii = BallRadii(self.reach, self.task.core, self.width)
+        value, k = tree_value(y, radii, codes, self.places.graph, self.costs, self.dual, self.room, tree)
+        is_open = self.look_around(y)
+        close_tree(k, self.places.graph, self.room)
+        # "not >" also catches nan.
+        return -np.inf if is_open or not value > -np.inf else value
+
     def program(self) -> tuple[Vector, Vector, Indices32, ConeGraph]:
         inner, places, edges = self.inner, slice(self.core), slice(self.edges)
         graph = ConeGraph(inner.first[: self.core + 1], inner.near[edges], inner.length[edges], inner.factor[edges])
@@ -165,12 +185,15 @@ def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
     # place. Another tree or a smaller core gives another lower bound, so that no proof rests on the search.
     ball, value = LocalProgram(task), np.empty(stop - start)
     places, shares = [np.zeros(0, np.int32)], [np.zeros(0)]
+    codes, trees, coded = np.empty(task.places.size, np.uint8), [NO_CODES], np.zeros(stop - start, np.int64)
     for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=True)
         above, below, tree, graph = ball.program()
         ray, cuts, flat = np.empty((1, ball.core)), np.empty((1, ball.core), np.bool_), np.zeros((1, ball.core))
-        pivots = CONSTANTS.pivots_per_node * ball.core
-        price_block(above, below, _ROOT, tree, flat, graph, pivots, value[j : j + 1], cuts, ray)
+        pivots, final = CONSTANTS.pivots_per_node * ball.core, np.empty((1, ball.core), np.int32)
+        price_block(above, below, _ROOT, tree, flat, graph, pivots, value[j : j + 1], cuts, ray, final)
+        coded[j] = tree_codes(ball.k, ball.core, final[0], task.places.graph, ball.room, codes)
+        trees.append(codes[: coded[j]].copy())
         short = value[j] < 0
         # (3): a place outside the ball with c < lambda could make the minimum smaller: the core proves nothing then,
         # and the block returns the least cost of each such place. "not >" also catches nan.
@@ -184,7 +207,22 @@ def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
             heavy = nodes[weighed >= CONSTANTS.heavy_share * weighed.max()]
             places.append(heavy)
             shares.append(np.full(len(heavy), max(0.0, 1 - over / under)))
-    return ball.left_out() | {"value": value, "place": np.concatenate(places), "share": np.concatenate(shares)}
+    found: Arrays = {"value": value, "place": np.concatenate(places), "share": np.concatenate(shares)}
+    return ball.left_out() | found | {"codes": np.concatenate(trees), "coded": coded}
+
+
+def tree_block(task: PricingTask, start: int, stop: int) -> Arrays:
+    """Lower bounds v_y (b,) of the reports start..stop from their trees."""
+    ball, n = LocalProgram(task), task.places.size
+    tree = TreeScratch(
+        parent=np.empty(n, np.int32),
+        length=np.empty(n),
+        waiting=np.empty(n, np.int32),
+        order=np.empty(n, np.int32),
+        rest=np.empty(n),
+    )
+    value = np.array([ball.by_tree(int(task.reports[j]), task.trees[j], tree) for j in range(start, stop)])
+    return {"value": value}
 
 
 def flat_block(task: PricingTask, start: int, stop: int) -> Arrays:

@@ -24,6 +24,8 @@ FACTORS = Schema(
         "excess": VariableSpec(dtype="float64", dims=("secret",), optional=True),
         "ring": VariableSpec(dtype="int64", dims=("secret",), optional=True),
         "dual": VariableSpec(dtype="float64", dims=("secret",), optional=True),
+        "tree": VariableSpec(dtype="uint8", dims=("coded",), optional=True),
+        "tree_size": VariableSpec(dtype="uint32", dims=("secret",), optional=True),
         "claim_tail": VariableSpec(dtype="int64", dims=("claimed",), places="secret", optional=True),
         "claim_head": VariableSpec(dtype="int64", dims=("claimed",), places="secret", optional=True),
         "claim_length": VariableSpec(dtype="float64", dims=("claimed",), optional=True),

@@ -10,7 +10,7 @@ from mechdesign.base.arrays import AnyArray, Integers, Unsigned
 from mechdesign.evaluation.protection import protection
 from mechdesign.factored.ball import Places
 from mechdesign.factored.certificate import Factors
-from mechdesign.factored.dataset import LossFigures, ProvedBound, largest_ratio, loss_data, loss_figures
+from mechdesign.factored.dataset import LossFigures, ProvedBound, largest_ratio, loss_data, loss_figures, stored_trees
 from mechdesign.factored.local_bound import WIDEST, recompute_bound
 from mechdesign.factored.row_sums import RowBlock, all_rows, rounded_words
 from mechdesign.factored.work_folder import threads
@@ -66,7 +66,8 @@ def _check_bound(stored: MechanismFile, on_progress: Callable[[Progress], None] 
     # Untrusted radii: a wider ball than any design has would take hours.
     if not (np.isfinite(dual).all() and 0 < reach <= WIDEST and 0 <= core <= reach):
         return False
-    proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core)
+    trees = stored_trees(mechanism)
+    proof = ProvedBound(value=float(mechanism.attrs["lower_bound"]), dual=dual, reach=reach, core=core, trees=trees)
     on_done = counter(reporter(on_progress), "lower bound", len(dual))
     with threads() as executor:
         return proof.value <= recompute_bound(executor, Places.of(stored.problem), proof, on_done) * (1 + AGREE)

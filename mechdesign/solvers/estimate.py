@@ -28,10 +28,22 @@ _DECADE = 1.2  # factor on the time for each decade of a gap below `GAP`: 1.1 to
 
 def default_gap(program: Program, method: str = "auto") -> float:
     """The gap that a program is solved to if none is asked for: a pool takes much longer to less than its own."""
+    return POOL_GAP if _takes_pool(program, method) else GAP
+
+
+def expected_words(program: Program, method: str, gap: float) -> str:
+    """The expected time of a pool to a gap, for its line of progress; empty for other programs and routes."""
+    if not _takes_pool(program, method):
+        return ""
+    time = f"about {_format_seconds(seconds(program.problem, 'pool'))} CPU s"
+    # No run to a smaller gap was timed, so the words name the gap of the time.
+    return f"{time} to {100 * POOL_GAP:g} %" if gap < POOL_GAP else f"{time} expected"
+
+
+def _takes_pool(program: Program, method: str) -> bool:
     if program.name != Optimal.name or method not in ("auto", *METHODS):
-        return GAP
-    route = choose(program.problem)[0] if method == "auto" else method
-    return POOL_GAP if route == "pool" else GAP
+        return False
+    return (choose(program.problem)[0] if method == "auto" else method) == "pool"
 
 
 def seconds(problem: DesignProblem, route: MethodName, gap: float | None = None) -> float:

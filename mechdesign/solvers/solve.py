@@ -45,7 +45,7 @@ from mechdesign.solvers.compilation import compile_kernels
 from mechdesign.solvers.convex import solve_constrained
 from mechdesign.solvers.coupled import solve_coupled
 from mechdesign.solvers.eikonal.weights import solve_weights
-from mechdesign.solvers.estimate import default_gap
+from mechdesign.solvers.estimate import default_gap, expected_words
 from mechdesign.solvers.matched import solve_matched_optimal
 from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.queries import solve_query
@@ -128,8 +128,9 @@ def solve(
     # Before the clock starts: the time limit is that of the search.
     compile_kernels(program, method=method, verbose=verbose)
     title = f"{program.problem.name}, {program.name}"
-    target = gap if spec.closes_gap else None
-    with interrupts.two_steps(), progress_if(verbose, title, on_progress, target=target, limit=time_limit) as report:
+    shown: dict[str, Any] = {"target": gap if spec.closes_gap else None, "limit": time_limit}
+    shown["expected"] = expected_words(program, method, gap)
+    with interrupts.two_steps(), progress_if(verbose, title, on_progress, **shown) as report:
         targets = Targets(
             gap=gap, time_limit=time_limit, method=method, on_progress=report, bound=bound, options=options
         )

@@ -26,7 +26,7 @@ from mechdesign.factored import local_bound as local
 from mechdesign.factored.ascent import DualState, dual_step
 from mechdesign.factored.ball import Places
 from mechdesign.factored.cluster import workers
-from mechdesign.factored.pricing import PricingTask, Radii, ratio_block, value_block
+from mechdesign.factored.pricing import PricingTask, Radii, ratio_block, tree_block, value_block
 from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
@@ -37,6 +37,7 @@ ABOVE = 1e-9  # relative; rounding of the other solver
 RATIO = 1e-5  # ratios settle to 1e-6, and gains below 1e-7 of the whole are left
 PUSHED = 1e-9  # sums in another order, rounded down
 EVERYTHING = 1e6
+MUTANTS = 12  # of each tree
 
 
 @pytest.fixture
@@ -122,22 +123,27 @@ def test_streets_have_bound(passes):
     assert 0.9 * table.attrs["lower_bound"] <= found.value <= table.attrs["expected_loss"]
 
 
-def test_last_pass_prices_every_report(philadelphia, passes, monkeypatch):
-    """Pivots that end early may give a report a smaller value at smaller multipliers: the bound is still proved."""
-    honest, places = local.value_block, Places.of(philadelphia)
+def test_trees_of_the_first_pass_prove_the_bound(philadelphia, passes, monkeypatch):
+    """Multipliers fall from one pass to the next; trees of reports that are not priced again still hold."""
+    places, priced = Places.of(philadelphia), []
     high = bound_of(philadelphia).dual * (1 + 0.02 * (np.arange(places.size) % 7 == 0))
-    holds = int(np.argmax(honest(PricingTask.all(places, high, reach=15.0, core=6.0), 0, places.size)["value"]))
+    honest = local.value_block
 
-    def worse(task, start, stop):
-        found = honest(task, start, stop)
-        found["value"][(task.reports[start:stop] == holds) & (task.dual.sum() < high.sum())] = -1e-3
-        return found
+    def count_reports(task, start, stop):
+        priced.append(stop - start)
+        return honest(task, start, stop)
 
-    monkeypatch.setattr(local, "value_block", worse)
+    monkeypatch.setattr(local, "value_block", count_reports)
     with threads(1) as executor:
         found = local.certify_bound(executor, places, high)
-        again = local.recompute_bound(executor, places, found)
-    assert 0.9 * again < found.value <= again
+        assert places.size < sum(priced)
+        assert priced.count(places.size) == 1
+        priced.clear()
+        by_trees = local.recompute_bound(executor, places, found)
+        assert sum(priced) < places.size / 4  # those of values just below 0
+        by_pivots = local.recompute_bound(executor, places, replace(found, trees=None))
+    assert by_trees * (1 - 2e-8) < found.value < by_trees
+    assert by_trees == pytest.approx(by_pivots, rel=PUSHED)
 
 
 def test_bits_do_not_depend_on_threads(passes):
@@ -181,7 +187,7 @@ def test_no_bound_without_time(philadelphia, passes):
 @pytest.fixture(scope="module")
 def bounded_mechanism():
     return md.solve(
-        md.EikonalWeights(problem=load_problem("philadelphia", cells=7)),
+        md.EikonalWeights(problem=load_problem("philadelphia", cells=7, extent=14)),
         method="factored",
         options=md.factored.FactoredOptions(rounds=6, bound=True),
     )
@@ -241,8 +247,27 @@ def test_altered_bound_is_refused(how, bounded_mechanism):
     assert checked.lower_bound_checked is False
 
 
+FORGED_TREES = {
+    "no trees": lambda m: m.drop_vars(["tree", "tree_size"]),
+    "sizes that do not fit": lambda m: m.assign(tree_size=m["tree_size"] + np.uint32(1)),
+    "codes beyond all neighbours": lambda m: m.assign(tree=m["tree"] * np.uint8(0) + np.uint8(255)),
+    "codes in disorder": lambda m: m.assign(tree=m["tree"][::-1].copy()),
+}
+
+
+@pytest.mark.parametrize("how", FORGED_TREES)
+@pytest.mark.obligation("factored-bound")
+def test_forged_trees_prove_no_more(how, bounded_mechanism):
+    """Reports whose trees prove nothing are priced: the bound holds as before, and a raised one is refused."""
+    forged = FORGED_TREES[how](bounded_mechanism)
+    assert md.verify(rewritten(forged)).lower_bound_checked is True
+    raised = md.verify(rewritten(ALTERED["a raised bound"](forged)))
+    assert not raised.certified
+    assert raised.lower_bound_checked is False
+
+
 def test_file_without_bound_verifies(bounded_mechanism):
-    old = bounded_mechanism.drop_vars("dual")
+    old = bounded_mechanism.drop_vars(["dual", "tree", "tree_size"])
     for name in ("lower_bound", "bound_reach", "bound_core"):
         del old.attrs[name]
     checked = md.verify(rewritten(old))
@@ -326,6 +351,37 @@ def test_small_ball_price_is_below_whole_graph(name: str, reach: float, core: fl
         values = pricer.price(problem.weighted_loss, share * dual).value
         found = value_block(PricingTask.all(places, share * dual, reach=reach, core=core), 0, n)
         assert (found["value"] <= values + PUSHED * np.abs(values)).all()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.obligation("factored-bound")
+def test_mutants_of_trees_prove_less(name: str) -> None:
+    """At most the price over the whole graph; the tree of a pricing proves its value, and more at lower multipliers."""
+    problem, random = problem_of(name), np.random.default_rng(7)
+    dual, n = multipliers_after_passes(name), problem.domain.size
+    cost, scale = problem.weighted_loss, problem.weighted_loss.sum()
+    values = ConePricer(problem.edges, n, problem.anchors).price(cost, dual).value
+    task = PricingTask.all(Places.of(problem), dual, reach=EVERYTHING, core=EVERYTHING)
+    priced = value_block(task, 0, n)
+    trees = np.split(priced["codes"], np.cumsum(priced["coded"])[:-1])
+    assert np.allclose(tree_block(replace(task, trees=trees), 0, n)["value"], values, rtol=PUSHED, atol=PUSHED * scale)
+    lower = tree_block(replace(task, trees=trees, dual=0.9 * dual), 0, n)["value"]
+    assert (lower >= priced["value"] - PUSHED * scale).all()
+    proofs = 0
+    for number in range(MUTANTS):
+        mutants = [random_codes(random, tree, n, changes=1 + number % 5) for tree in trees]
+        found = tree_block(replace(task, trees=mutants), 0, n)["value"]
+        assert (found <= values + PUSHED * np.abs(values)).all()
+        proofs += int(np.isfinite(found).sum())
+    assert 0 < proofs < MUTANTS * n
+
+
+def random_codes(random: np.random.Generator, codes: np.ndarray, size: int, *, changes: int) -> np.ndarray:
+    """Codes with some places of another parent: a neighbour, itself in a cycle, or none."""
+    mutant = np.zeros(size, np.uint8)
+    mutant[: len(codes)] = codes
+    mutant[random.integers(1, size, changes)] = random.integers(0, 10, changes)
+    return mutant
 
 
 @pytest.mark.obligation("factored-bound")

@@ -215,6 +215,8 @@ def test_preconditioned_blocks_solve_normal_equations() -> None:
     assert np.abs(x - expected).max() <= SOLVED * np.abs(expected).max()
     assert len(applied) < 40
     assert len(blocks.nodes) > 1
+    product = dense.T @ (scale * (dense @ right))
+    assert matrix.normal(scale, right) == pytest.approx(product, rel=1e-12, abs=1e-12 * float(np.abs(product).max()))
     seen = np.stack([matrix.visible.across(row) for row in np.eye(n)]).T
     assert np.array_equal(seen, np.where(dense >= 1e-3, dense, 0.0))
     assert matrix.visible.value.size < matrix.value.size

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
+from fixtures.absent_capabilities import needs
 from fixtures.forged_files import rewritten
 from fixtures.position_mechanisms import SIDES, position_mechanism
 from fixtures.problems import CASES
@@ -308,6 +310,31 @@ def test_innermost_progress_fits_80_columns(clock, capsys):
     inner = lines[1:-1]
     assert len(inner) == 2
     assert all(len(line) <= 79 and line.endswith(" s of 12,345 s") and "\x1b" not in line for line in inner)
+
+
+@needs("factored")
+@pytest.mark.parametrize(
+    ("method", "gap", "end"),
+    [
+        ("pool", None, "s, about 25 CPU s expected"),
+        ("pool", 1e-3, "s, about 25 CPU s to 0.5 %"),
+        ("columns", None, " s"),
+    ],
+)
+def test_progress_of_a_pool_names_its_expected_time(method, gap, end, clock, capsys, run):
+    """For the gap asked for; a time is known to 0.5 %. In Python and on the command line."""
+    problem = md.load_problem("philadelphia", cells=4)
+    md.solve(problem, method=method, gap=gap, verbose=True, on_progress=lambda state: clock.pass_(10))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith(problem.name)]
+    assert lines
+    assert all(len(line) <= 79 and line.endswith(end) for line in lines)
+    assert all(("CPU s" in line) == (method == "pool") for line in lines)
+    shown = [] if gap is None else ["--gap", str(gap)]
+    taken = []
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(printing, "progress", lambda *title, **given: taken.append(given) or nullcontext(print))
+        run("solve", "philadelphia", "--cells", "4", "--method", method, *shown)
+    assert taken[0]["expected"] == ("" if method == "columns" else end.removeprefix("s, "))
 
 
 def test_verbose_tells_in_python_and_the_callback_too(clock, capsys):

@@ -49,6 +49,7 @@ _ANCHORS = 250  # tried for the bound of one secret: a product of matrices each
 _LOWERED = 1e-6  # share of multipliers whose bound is known by a formula: rounding of the pricing takes 1e-12 of it
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
 _NO_TERMS: Vector = np.zeros(0)
+_NO_TREES = np.zeros((0, 0), np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,6 +195,7 @@ class ConePricer:
                 value[start:stop],
                 candidates[start:stop],
                 block_rays,
+                _NO_TREES,
             )
             # Rays reach e^D: divided by their largest entry they stay in the range of doubles.
             if weight is not None:  # the ratio of (3)

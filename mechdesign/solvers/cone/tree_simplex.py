@@ -108,9 +108,12 @@ class Tree(NamedTuple):
 # All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def price_block(  # type: ignore[no-untyped-def]
-    cost, dual, anchors, parents, distance, graph, max_pivots, value, cuts, rays
+    cost, dual, anchors, parents, distance, graph, max_pivots, value, cuts, rays, trees
 ):
-    """Fill value (b,), lower bounds of (1); cuts (b, n), where cuts would pay; rays (b, n), if it has rows."""
+    """Fill value (b,), lower bounds of (1); cuts (b, n), where cuts would pay; rays, trees (b, n), if they have rows.
+
+    trees: the parents that prove `value`.
+    """
     n = dual.size
     scratch, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
     for y in range(anchors.size):
@@ -122,6 +125,8 @@ def price_block(  # type: ignore[no-untyped-def]
         _optimise(anchors[y], r, tree, grow, rises, graph, max_pivots, _ABSOLUTE, g)
         # The bound (4) holds for any tree, so an early end of the pivots weakens it and never breaks it.
         value[y] = _tree_bound(anchors[y], cost[y], dual, tree, graph)
+        if trees.size > 0:
+            trees[y, :] = tree
         # Only a ray of negative price can improve the restricted program, so only it proposes cuts.
         if value[y] < 0:
             for v in range(n):
