@@ -53,27 +53,31 @@ def displacements(shape: tuple[int, ...], cell: float, epsilon: float) -> int:
     return count
 
 
-def clamp_to_border(offsets: Floats, domain: Domain) -> Matrix:
-    """The table (n, n) of noise with masses `offsets` at displacement (|a|, |b|), outside mass at the nearest cell."""
+def clamp_to_border(offsets: Floats, domain: Domain, parts: int = 1) -> Matrix:
+    """The table (n, n) of noise with masses `offsets` at displacement (|a|, |b|), outside mass at the nearest cell.
+
+    On a rectangle whose sides `parts` divides, reports are squares of parts x parts cells: (n, n / parts^2).
+    """
     # offsets (k,) or (k, k) at non-negative displacements in cells, k at least the longest side a of the domain. Cost:
     # O(a k^2 + n a k) time, O(n^2 + k^2) memory.
     assert domain.shape is not None and domain.index is not None
     kernel = offsets[:, None] if offsets.ndim == 1 else offsets
     shape = (domain.shape[0], 1) if len(domain.shape) == 1 else (domain.shape[0], domain.shape[1])
     cells = shape[0] * shape[1]
-    require_memory(cells, cells, tables=2, noun="a closed form")
+    require_memory(cells, cells // parts**2, tables=2, noun="a closed form")
     # Masses depend on |a| and |b|, so a reflection gives all signed displacements.
     full = np.pad(kernel, [(side - 1, 0) for side in kernel.shape], mode="reflect")
     # Clamping acts on each axis alone: rows first, once for all cells of a row.
-    table = np.empty((*shape, cells))
+    table = np.empty((*shape, cells // parts**2))
     for i in range(shape[0]):
-        rows = _clamp(full, i, shape[0])
+        rows = _clamp(full, i, shape[0], parts)
         for j in range(shape[1]):
-            table[i, j] = _clamp(rows.T, j, shape[1]).T.ravel()
+            table[i, j] = _clamp(rows.T, j, shape[1], parts).T.ravel()
     inside = (domain.lookup >= 0).ravel()
-    table = table.reshape(cells, cells)[inside]
+    table = table.reshape(cells, -1)[inside]
     if inside.all():
         return table
+    assert parts == 1
     # A mask: cells outside it move to their nearest cell inside. That is post-processing again, and keeps privacy.
     assert domain.cell is not None and domain.origin is not None
     everywhere = Domain.grid(domain.shape, cell=domain.cell, unit=domain.unit, origin=domain.origin)
@@ -83,11 +87,11 @@ def clamp_to_border(offsets: Floats, domain: Domain) -> Matrix:
     return merged
 
 
-def _clamp(masses: Floats, position: int, side: int) -> Floats:
-    """Masses (side, ...) on the cells of an axis, from those at all signed displacements of a place at `position`."""
+def _clamp(masses: Floats, position: int, side: int, parts: int) -> Floats:
+    """Masses (side / parts, ...) on an axis, from those at all signed displacements of a place at `position`."""
     # Displacement 0 is in the middle, so the axis begins `position` before it.
     first = masses.shape[0] // 2 - position
     clamped = masses[first : first + side].copy()
     clamped[0] += masses[:first].sum(axis=0)
     clamped[-1] += masses[first + side :].sum(axis=0)
-    return clamped
+    return clamped if parts == 1 else np.asarray(clamped.reshape(side // parts, parts, -1).sum(axis=1))

@@ -322,12 +322,14 @@ def _better_noise_sentence(report: AreaReport) -> str:
         return ""
     choice = report.design.choice
     assert isinstance(choice, BetweenPositions)
-    cell = cell_as_good_as_noise(
-        report.design.problem, parts=choice.parts, method=choice.method, loss=loss, noise=noise
-    )
-    advice = "No cell size near this one promises a design as good."
-    if cell is not None:
-        advice = f"With cell={cell:g}, a design is expected to be as good."
+    advice = "This design is such noise, certified."
+    if choice.method != "noise":
+        cell = cell_as_good_as_noise(
+            report.design.problem, parts=choice.parts, method=choice.method, loss=loss, noise=noise
+        )
+        advice = "No cell size near this one promises a design as good."
+        if cell is not None:
+            advice = f"With cell={cell:g}, a design is expected to be as good."
     return (
         f"Plain noise is better than this design. {_NOISE_AT_POSITIONS} has "
         f"{_error_words(report, noise)}, and this design {_error_words(report, loss)}. {advice} {_UNPROVED}"

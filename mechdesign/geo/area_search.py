@@ -14,6 +14,7 @@ from mechdesign.base.memory import require_memory
 from mechdesign.closed_forms.planar_laplace import planar_laplace_mechanism
 from mechdesign.errors import InputError, SizeError, UnsuitableError
 from mechdesign.evaluation.loss import position_loss
+from mechdesign.evaluation.position_noise import snapped_noise_loss
 from mechdesign.geo import choose
 from mechdesign.geo.area import area_problem
 from mechdesign.geo.cell_squares import cut_cells
@@ -111,7 +112,10 @@ class AreaSearch:
         if self.positions != "cells" and reason is None:
             try:
                 program, method = self._program_of_positions()
-                problem, mechanism = program.problem, self._between_positions(program, method)
+                mechanism = self._between_positions(program, method)
+                if not statement.varies:
+                    program, method, mechanism = self._no_worse_than_noise(program, method, mechanism)
+                problem = program.problem
             except (SizeError, UnsuitableError) as error:
                 if is_explicit:
                     raise
@@ -159,14 +163,35 @@ class AreaSearch:
             return program, "cones"
         return program, choose.positions_method(program, explicit=self.positions == "any")
 
-    def _between_positions(self, program: Positions, method: str) -> xr.Dataset:
+    def _no_worse_than_noise(
+        self, program: Positions, method: str, mechanism: xr.Dataset
+    ) -> tuple[Positions, str, xr.Dataset]:
+        """The design, or certified noise if noise at the position is better by more than the rule allows."""
+        from mechdesign.positions.program import Positions
+
+        problem, loss = program.problem, position_loss(mechanism)
+        level = float(problem.metric.smallest_level or 0.0)
+        if loss is None or level * problem.domain.spacing <= choose.FINE_NATS:
+            return program, method, mechanism
+        noise = snapped_noise_loss(problem.domain, problem.reports, problem.prior_array, level, problem.loss)
+        parts = choose.noise_parts(self.statement.problem(positions=True))
+        if parts is None or noise is None or loss <= noise * (1 + choose.MAX_NOISE_EXCESS):
+            return program, method, mechanism
+        certified = Positions(self.statement.problem(positions=True, parts=parts))
+        other = self._between_positions(certified, "noise", bound=self.bound is True)
+        other_loss = position_loss(other)
+        if other_loss is None or other_loss >= loss:
+            return program, method, mechanism
+        return certified, "noise", other
+
+    def _between_positions(self, program: Positions, method: str, *, bound: bool | None = None) -> xr.Dataset:
         return solve(
             program,
             gap=self.gap,
             time_limit=self.remaining,
             method=method,
             on_progress=self.on_progress,
-            bound=self.bound,
+            bound=self.bound if bound is None else bound,
         )
 
     def _between_cells(self, problem: DesignProblem, program: str) -> xr.Dataset:

@@ -4,9 +4,11 @@ Between positions. Rows are squares, k along each side of a cell. Cones take the
 nats along a square, or the largest below it that keeps `MAX_CONE_OPERATIONS` multiplications a step. At one level,
 weights of columns are taken instead if cones leave more than `WIDEST_NATS` along a square, or exceed the limit at k =
 1. Their k is the smallest with `COLUMN_NATS` along a square, or the largest below with `MAX_COLUMN_ROWS` rows. Other
-weights have k = 1, `MAX_COLUMN_OPERATIONS` and enough memory. Levels that vary take cones only, up to
-`MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that of eikonal weights. A requested bound
-allows a long search: `LONG_NATS` and `LONG_CONE_OPERATIONS` for cones.
+weights have k = 1, `MAX_COLUMN_OPERATIONS` and enough memory. If plain noise at the position is better than the design
+by more than `MAX_NOISE_EXCESS`, noise on squares of `NOISE_NATS` is certified, and the better one is taken.
+
+Levels that vary take cones only, up to `MAX_VARYING_CELLS`, and only if the loss is at most `MAX_LOSS_RATIO` times that
+of eikonal weights. A requested bound allows a long search: `LONG_NATS` and `LONG_CONE_OPERATIONS` for cones.
 
 Between cells. The optimal program is taken up to the cells of `CELLS_IN_A_MINUTE`. Beyond, a Euclidean metric gets the
 planar Laplace mechanism, up to `MAX_PAIR_CELLS`; levels that vary get eikonal weights.
@@ -48,6 +50,10 @@ MAX_CONE_OPERATIONS, MAX_COLUMN_OPERATIONS = 3e10, 2.5e11
 FINE_NATS, WIDEST_NATS, COLUMN_NATS, MAX_PARTS = 0.6, 0.75, 0.4, 7
 LONG_NATS, LONG_CONE_OPERATIONS = 0.4, 2e11  # if a bound is requested: some five minutes, and 2 % with it
 MAX_COLUMN_ROWS = 4_000  # finer than reports: some 30 seconds of a core
+# Certified noise is some 0.03 z above noise at the position, z the nats along a square. It replaces a design that is
+# more than `MAX_NOISE_EXCESS` above that noise.
+NOISE_NATS, MAX_NOISE_PARTS, MAX_NOISE_MASSES = 0.3, 10, 4e7  # masses: a table of 0.3 GB, of which some eight are held
+MAX_NOISE_EXCESS = 0.01
 _MAX_TABLE_CELLS = 12_000  # a table of 1.2 GB, of which seven are held
 _SQUARE_SYMMETRIES = 8  # of a square map: the columns of up to 8 symmetric reports are computed once
 MAX_VARYING_CELLS = 250  # for positions where levels vary; measured, some minutes
@@ -129,7 +135,7 @@ class BySize:
 
 @dataclass(frozen=True, kw_only=True)
 class BetweenPositions:
-    """Method "cones" or "columns" of the program between any two positions; the squares along a cell as rows."""
+    """Method "cones", "columns" or "noise" of the program between positions; the squares along a cell as rows."""
 
     method: str
     parts: int = 1
@@ -191,6 +197,14 @@ def column_parts(problem: DesignProblem, of_cones: int | None) -> int | None:
     parts = min(math.ceil(nats / COLUMN_NATS), MAX_PARTS, fitting)
     # Columns at half the nats are as good as cones.
     return parts if parts > max(1, 2 * (of_cones or 0)) else None
+
+
+def noise_parts(problem: DesignProblem) -> int | None:
+    """Squares along a cell as rows of certified noise; None if so many masses are too many."""
+    nats, domain = _nats_along_cell(problem), problem.domain
+    fitting = math.isqrt(int(MAX_NOISE_MASSES // (domain.size * problem.reports.size)))
+    parts = min(math.ceil(nats / NOISE_NATS), MAX_NOISE_PARTS, fitting)
+    return parts if parts >= 1 and nats / parts <= WIDEST_NATS else None
 
 
 def _nats_along_cell(problem: DesignProblem) -> float:

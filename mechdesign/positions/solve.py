@@ -4,7 +4,8 @@ Blocks of cones, one for each orbit of reports, or weights of certified columns 
 If a time limit may end the cones early, the weights come first. The better table is returned, with the bound of the
 cones. If the limit may end the weights, they are compared with clamped noise and the best constant report.
 
-The rule. "cones" if its blocks fit in memory and time (`_cones_fit`). Else "columns", which has no lower bound.
+The rule. "cones" if its blocks fit in memory and time (`_cones_fit`). Else "columns", which has no lower bound. "noise"
+is never chosen here: a closed form within the cones, for very many rows.
 
 The price of privacy between positions, compared with privacy between the centres of cells, in loss to the true
 position. The program between centres is a program of cones too: P(u, y) and P(v, y) satisfy each other's bound e^d if
@@ -45,7 +46,7 @@ from mechdesign.positions.columns import column_count, column_table, require_col
 from mechdesign.positions.cone_blocks import bytes_needed, fits_in_memory_and_time, solve_cone_blocks, step_operations
 from mechdesign.positions.program import Positions
 from mechdesign.positions.repair import repair
-from mechdesign.positions.spline import SplineCones, certified_mass
+from mechdesign.positions.spline import SplineCones, certified_mass, merged_mass
 from mechdesign.positions.symmetry import SYMMETRIES, edge_orbits, position_orbits, row_multipliers
 from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.position_loss import position_cost
@@ -56,7 +57,7 @@ from mechdesign.solvers.result import SolveResult, Stop, Targets, reporter
 from mechdesign.solvers.solve import ProgramSpec
 from mechdesign.verification.verify import AGREE, figure_differences
 
-Method = Literal["auto", "cones", "columns"]
+Method = Literal["auto", "cones", "columns", "noise"]
 METHODS = get_args(Method)
 _PRICE_SHARE, _LEAST_PRICE_SECONDS = 2.0, 15.0  # seconds of the bound between centres: times those of the design; least
 _PRICE_GAP = 5e-4  # relative, of the bound between centres: prices are printed to 0.1 %
@@ -87,7 +88,10 @@ def solve_positions(program: Positions, targets: Targets) -> SolveResult:
     parameters: dict[str, Any] = {}
     proof: dict[str, Any] = {}
     of_any = None
-    if targets.method == "columns" or (targets.method == "auto" and not _cones_fit(program)):
+    if targets.method == "noise":
+        mass, stopped, complete = merged_mass(program.problem, program.patches), "", True
+        parameters["method"] = "noise"
+    elif targets.method == "columns" or (targets.method == "auto" and not _cones_fit(program)):
         mass, stopped = _first_table(program, targets, deadline, reporter(targets.on_progress))
         parameters["method"], complete = "columns", stopped == "columns"
     else:

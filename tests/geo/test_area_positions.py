@@ -17,7 +17,7 @@ from fixtures.position_mechanisms import spline_weights
 from fixtures.rows import few_by_default
 
 import mechdesign as md
-from mechdesign.geo import area_problem, plane_level
+from mechdesign.geo import area_problem, choose, plane_level
 from mechdesign.geo.as_good_as_noise import _operations, cell_as_good_as_noise
 from mechdesign.geo.choice_words import reason_words
 from mechdesign.geo.choose import cells_reason, check_pairs, column_parts, cone_parts, positions_method, too_costly
@@ -252,6 +252,28 @@ def test_better_noise_stands_in_the_first_sentence(factor, is_better):
 
 
 @needs("positions")
+def test_certified_noise_replaces_a_worse_design(monkeypatch):
+    """One row a cell of 1.9 nats is far above noise at the position; noise on 7 x 7 squares a cell is 1 % above it."""
+    monkeypatch.setattr(choose, "MAX_CONE_OPERATIONS", 1e6)
+    monkeypatch.setattr(choose, "MAX_COLUMN_ROWS", 9)
+    area = md.geo.Area.box(12.48, 41.89, 12.4993, 41.9043)
+    made = md.geo.design(area, 550.0, within=200.0, factor=2.0, bound=False, gap=0.02)
+    outcome = made.report.to_json()
+    assert (outcome["parts"], outcome["chosen"]) == (
+        7,
+        "planar Laplace noise certified for any two positions, with 7 x 7 rows a cell",
+    )
+    assert made.verification.certified
+    assert 1 < outcome["position_loss"] / outcome["alternative_position_loss"] < 1.01
+    assert made.report.sentences().startswith("Plain noise is better than this design.")
+    assert "This design is such noise, certified." in made.report.sentences()
+    monkeypatch.setattr(choose, "MAX_NOISE_MASSES", 100.0)
+    kept = md.geo.design(area, 550.0, within=200.0, factor=2.0, bound=False, gap=0.02).report.to_json()
+    assert kept["parts"] == 1
+    assert kept["position_loss"] > 1.05 * outcome["position_loss"]
+
+
+@needs("positions")
 def test_why_cells_are_protected_stands_in_the_first_line(run, run_json, tmp_path):
     words = ["area", "--box", "2.34,48.855,2.345,48.86", "--cell", "200", "--within", "400", "--factor", "2"]
     words += ["--program", "planar-laplace"]
@@ -382,6 +404,9 @@ def test_the_named_cell_has_rows_narrow_enough():
     given = {"parts": 1, "method": "cones", "noise": 540.1}
     assert cell_as_good_as_noise(problem, loss=544.9, **given) == 330.0
     assert cell_as_good_as_noise(problem, loss=600.0, **given) is None
+    # By (1) the best mechanism has 517 m: nothing is as good as noise of less, and rows of any cell lie above it.
+    for noise, named in ((530.0, 330.0), (516.0, None)):
+        assert cell_as_good_as_noise(problem, loss=544.9, **given | {"noise": noise}) == named
     steep = area_problem(area_of_cells(300, (3, 3)), epsilon=0.09, positions=True)
     assert cell_as_good_as_noise(steep, parts=7, method="cones", loss=120.0, noise=116.6) is None
 

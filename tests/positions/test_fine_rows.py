@@ -17,6 +17,7 @@ from reference.exact import lower_ratio
 import mechdesign as md
 from mechdesign.base.formatting import TIMES
 from mechdesign.evaluation.loss import position_loss
+from mechdesign.evaluation.position_noise import snapped_noise_loss
 from mechdesign.positions import Positions, symmetry
 from mechdesign.positions.solve import operations
 
@@ -105,6 +106,25 @@ def test_symmetry_with_own_reports_leaves_the_optimum(parts, monkeypatch):
     plain = Positions(problem_of(parts))
     assert operations(plain, "cones") > 3 * cost
     assert float(md.solve(plain, bound=False).attrs["objective"]) == pytest.approx(whole, rel=1e-3)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_certified_noise_is_near_noise_at_the_position(masked):
+    """At 0.35 nats along a row; without a report in a cell, its draws go to the nearest one."""
+    mask = np.ones((4, 3), bool)
+    mask[2, 1] = not masked
+    rows = md.Domain.grid((24, 18), cell=100.0, unit="m")
+    reports = md.Domain.grid((4, 3), cell=600.0, unit="m", mask=mask)
+    metric, prior = md.Euclidean(EPSILON, unit="m"), md.priors.uniform(rows)
+    problem = md.DesignProblem(rows, metric, prior, md.losses.Distance(), reports=reports, parameters={"parts": 6})
+    made = md.solve(Positions(problem), method="noise", bound=False)
+    assert md.verify(made).certified
+    noise = snapped_noise_loss(rows, reports, prior, EPSILON, problem.loss)
+    assert noise < made.attrs["objective"] < (1.03 if masked else 1.012) * noise
+    holed = md.Domain.grid((4, 3), cell=600.0, unit="m", mask=np.arange(12).reshape(4, 3) > 0)
+    inside = md.DesignProblem(holed, metric, md.priors.uniform(holed), md.losses.Distance())
+    with pytest.raises(md.errors.UnsuitableError, match="full rectangle"):
+        md.solve(Positions(inside), method="noise", bound=False)
 
 
 def test_squared_distances_take_finer_rows_too():

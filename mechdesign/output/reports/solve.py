@@ -46,6 +46,7 @@ _WORDS = {
     "any_gap": "gap over every mechanism",
 }
 _LAST = ("seconds", "peak_mb", "file", "fallback", "diagnosis", "published", "remark")  # of the figures
+_UNBOUNDED = {"columns": "weighting certified columns", "noise": "certified noise"}  # methods, and their words
 _ROWS = 5  # figures printed without --verbose
 _FIRST = (
     *("fallback", "published", "remark", "effective_epsilon", "any_gap"),
@@ -215,8 +216,8 @@ class SolveReport:
             error_sentence(stored, at_position=self.position_loss),
             bound_sentence(stored, at_position=self.position_loss, gap=self.gap),
         ]
-        if self.method == "columns" and self.any_gap is None:
-            parts.append("Made by weighting certified columns: it is not known how far the loss is from the minimum.")
+        if self.method in _UNBOUNDED and self.any_gap is None:
+            parts.append(f"Made by {_UNBOUNDED[self.method]}: it is not known how far the loss is from the minimum.")
         parts.append("The claim is proved in integers.")
         if self.price is not None:
             parts.append(_price(self.price, stored))
