@@ -22,8 +22,11 @@ _HALVINGS = 5
 _UNIFORM = 2.0**-10  # of the common row, so that none of its masses is small
 
 
-def repair(table: Floats, patches: Patches) -> Unsigned:
-    """A table (n, m) of masses with rows of 2^62, entries at least 1 and no breaches, near `table` (n, m)."""
+def repair(table: Floats, patches: Patches, *, first: float = _FIRST) -> Unsigned:
+    """A table (n, m) of masses with rows of 2^62, entries at least 1 and no breaches, near `table` (n, m).
+
+    `first` is the smallest t of (1) that is tried.
+    """
     # Entries below 0, which a solver may leave, count as 0.
     rows = np.maximum(np.asarray(table, float), 0.0)
     if rows.ndim != 2 or len(rows) != len(patches.around) or not (np.isfinite(rows).all() and rows.any(axis=1).all()):
@@ -38,14 +41,14 @@ def repair(table: Floats, patches: Patches) -> Unsigned:
         return mass if patches.breaches(mass) == 0 else None
 
     # Doubling finds a share within a factor of 2 whatever its size, where bisection from 1 would need 42 steps.
-    high = _FIRST
+    high = first
     while (best := mix(high)) is None:
         if high == 1:
             message = "too low to certify between positions: even equal rows violate the bound in integers"
             raise UnsuitableError(message, field="epsilon", remedy="use higher levels, or protect cells")
         high = min(2 * high, 1.0)
     low = high / 2
-    for _ in range(_HALVINGS if high > _FIRST else 0):
+    for _ in range(_HALVINGS if high > first else 0):
         middle = (low + high) / 2
         nearer = mix(middle)
         best, low, high = (best, middle, high) if nearer is None else (nearer, low, middle)

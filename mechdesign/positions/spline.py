@@ -69,6 +69,7 @@ class SplineConstants:
     tip: float = 1 / 16
     reach: int = 8  # cells around a report on which kappa is found: farther away the kernel is nearer to a plane wave
     within: float = 1 - 1e-9  # share of the cones that the kernel uses: rounding to integers needs the rest
+    noise_share: float = 2.0**-24  # of the common row in noise on many rows: found at once, for 1e-7 of the loss
     tries: int = 12  # divisions by the excess, at most: two or three suffice
 
 
@@ -228,7 +229,7 @@ def merged_mass(problem: DesignProblem, around: Patches) -> Unsigned:
             (np.ones(len(report)), (report, np.arange(len(report)))), shape=(reports.size, len(report))
         )
         table = np.ascontiguousarray((moves @ table.T).T)
-    return repair(table, around)
+    return repair(table, around, first=CONSTANTS.noise_share)
 
 
 def kappa(z: float) -> float:
