@@ -20,7 +20,7 @@ from mechdesign.programs.eikonal import EikonalWeights
 from mechdesign.programs.matched import MatchedOptimal
 from mechdesign.programs.optimal import Optimal
 from mechdesign.programs.program import Program
-from mechdesign.solvers.choose import FACTORED_SOLVER, Attempt, is_complete, optimal_attempts
+from mechdesign.solvers.choose import FACTORED_SOLVER, Attempt, choose, is_complete, optimal_attempts
 from mechdesign.solvers.optimal import solve_optimal
 from mechdesign.solvers.result import Targets
 
@@ -66,9 +66,8 @@ def _kernels_of(program: Program, method: str) -> list[Kernels]:
     kinds: list[Kernels] = ["pairs" if is_complete(problem) else "edges"]
     if isinstance(program, EikonalWeights) and FACTORED_SOLVER.is_filled:
         kinds.append("fields")
-    attempts = optimal_attempts(problem, method) if method in ("columns", "blocks") else []
-    if method == "auto" and isinstance(program, Optimal):
-        attempts = optimal_attempts(problem, None)
+    route = choose(problem)[0] if method == "auto" and isinstance(program, Optimal) else method
+    attempts = optimal_attempts(problem, route) if route in ("columns", "blocks") else []
     return [*kinds, "blocks"] if attempts[:1] == [Attempt.BLOCKS] else kinds
 
 

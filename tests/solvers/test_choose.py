@@ -130,6 +130,13 @@ def test_pool_has_its_own_default_gap() -> None:
     assert '"gap": 0.001' in md.solve(problem).attrs["parameters"]
 
 
+@needs("factored")
+def test_many_secrets_are_solved_by_a_pool(monkeypatch) -> None:
+    monkeypatch.setattr("mechdesign.solvers.choose.TABLE", 8)
+    mechanism = md.solve(load_problem("philadelphia", cells=4))
+    assert '"gap": 0.005' in mechanism.attrs["parameters"]
+
+
 def test_estimate_is_for_the_gap_asked_for() -> None:
     problem = load_problem("philadelphia", cells=15)
     assert route_facts(problem, gap=1e-6)["expected_seconds"] > route_facts(problem)["expected_seconds"]
