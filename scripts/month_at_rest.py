@@ -3,7 +3,7 @@
 python scripts/month_at_rest.py [--people 100] [--days 1 7 30] [--per-day 10] [--visit 100] [--factor 2] [--seed 0]
     [--mechanism FILE]
 
-A mechanism between any two positions on 24 x 24 cells of 200 m; within 200 m a report changes odds by at most
+A mechanism between any two positions on 16 x 16 cells of 200 m; within 200 m a report changes odds by at most
 `--factor`. Homes
 and works are uniform in the middle half of the map. A fix every 10 minutes has a jitter of 6 m on each axis. From 9 to
 18 people are at work, from Monday to Friday. The way takes half an hour each time. In mode "none" the first
@@ -29,7 +29,7 @@ import mechdesign as md
 from mechdesign.problem.locate import places_of
 from mechdesign.sessions.rest import visit_of
 
-BOX = (2.320, 48.836, 2.385, 48.879)
+BOX = (2.320, 48.836, 2.363, 48.8645)
 CELL, WITHIN = 200.0, 200.0  # m
 FIXES = 144  # of a day
 JITTER = 6.0  # m

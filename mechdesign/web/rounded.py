@@ -4,11 +4,12 @@ Rounding moves a mass by half a unit. Every row is first mixed with one common r
 
     A = (1 - t) P + t c,                                                                                             (1)
 
-which brings rows nearer to each other. t is doubled until the integers satisfy the claim of the mechanism.
+which brings rows nearer to each other. t is the least power of 2 with which the integers satisfy the claim.
 """
 
 from __future__ import annotations
 
+import bisect
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ from mechdesign.verification.verify import Verification, require_certified
 BITS = (32, 24)
 ROW_BITS = 62
 _UNIFORM = 2.0**-10  # of the common row, so that none of its masses is small
-_MOST_SHARE = 2.0**-4  # above it the report would hardly depend on the position: refuse instead
+_MOST_POWER = -4  # of 2, for t: above it the report would hardly depend on the position: refuse instead
 _SIDE = 8  # reports of a block; 8 columns of a city of 1,300 cells lie within the 32 kB that zlib looks back
 
 
@@ -67,12 +68,15 @@ def round_mechanism(mechanism: xr.Dataset, bits: int) -> RoundedTable:
     file = MechanismFile.read(mechanism)
     table = mechanism["mass"].values / float(ROW_SUM)
     common = (1 - _UNIFORM) * table.mean(axis=0) + _UNIFORM / table.shape[1]
-    share = 2.0 ** (2 - bits)
-    while not _is_private(mass := _rounded_rows((1 - share) * table + share * common, bits), file):
-        share *= 2
-        if share > _MOST_SHARE:
-            raise _unsuitable_error(bits, "no rounded table has the claim")
-    rounded = _with_masses(mechanism, mass, file)
+    powers = range(2 - bits, _MOST_POWER + 1)
+
+    def rows_of(power: int) -> Masses:
+        return _rounded_rows((1 - 2.0**power) * table + 2.0**power * common, bits)
+
+    least = bisect.bisect_left(powers, True, key=lambda power: _is_private(rows_of(power), file))
+    if least == len(powers):
+        raise _unsuitable_error(bits, "no rounded table has the claim")
+    rounded = _with_masses(mechanism, rows_of(powers[least]), file)
     try:
         checked = require_certified(rounded)
     except VerificationError as error:

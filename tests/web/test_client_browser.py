@@ -125,6 +125,10 @@ def test_a_reload_keeps_memory_and_budget(folder, page) -> None:
     page.goto(f"file://{folder}/index.html")
     page.locator("html[data-ready=yes]").wait_for()
     assert page.title() == TITLE
+    # The claim of the mode comes before that of one report.
+    claims = page.locator("header .claim")
+    assert claims.nth(0).inner_text().startswith("Many reports: A cell has one report")
+    assert claims.nth(1).inner_text().startswith("One report for a place: Protects cells")
     page.locator("#map").click(position={"x": 300, "y": 200})
     page.locator("#again:not([disabled])").wait_for()
     first = json.loads(page.locator("#sent").inner_text())

@@ -13,6 +13,8 @@ import pytest
 from fixtures.clients import NODE, modules, put_together, run, taken_apart
 from fixtures.random_device_maps import chances, check_counts, content, region
 
+from mechdesign.sessions.rest import visit_of
+
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the client is JavaScript")
 
 OPEN = """
@@ -52,6 +54,17 @@ console.log(JSON.stringify({
   cells: await Promise.all([-1, 0.5, places.count, "0"].map((cell) => said(() => client.reportCell(cell)))),
   told: [client.claim, client.unit, client.about],
 }));
+"""
+VISITS = """
+const { fixes, visit } = JSON.parse(readFileSync("walk.json", "utf8"));
+const options = { perDay: 1e6, answerAfter: 0, remember: "visit", visit };
+const client = await openClient({ table, storage: memoryStorage(), ...options });
+const given = [];
+for (const at of fixes) {
+  const { report, remembered } = await client.reportAt(...at);
+  given.push([report.number, remembered]);
+}
+console.log(JSON.stringify({ given, claim: client.memoryClaim, status: await client.status() }));
 """
 TIMED = """
 let time = 0;
@@ -130,6 +143,29 @@ def test_positions_are_those_of_python(ask_client, tmp_path) -> None:
     assert told["cells"] == ["position"] * 4
     assert told["told"][0] == region("wide").claim
     assert told["told"][1:] == ["km", {**region("wide").header()["about"], "mechanism": region("wide").source_sha256}]
+
+
+def test_visits_repeat_their_report_by_the_rule_of_python(ask_client, tmp_path) -> None:
+    """A walk over a third of the map that leaves places and returns."""
+    domain = region("wide").domain
+    low, high = domain.points.min(axis=0), domain.points.max(axis=0)
+    turns = np.random.default_rng(4).normal(scale=0.12, size=(80, 2)).cumsum(axis=0)
+    walk = domain.points[len(domain.points) // 2] + np.sin(turns) * (high - low) / 6
+    fixes = [at for at in walk.tolist() if (abs(domain.points - at) <= np.array(domain.cell) / 2.01).all(axis=1).any()]
+    visit = float((high - low).min() / 25)
+    (tmp_path / "walk.json").write_text(json.dumps({"fixes": fixes, "visit": visit}))
+    found = ask_client("wide", VISITS)
+    names: dict[str, int] = {}
+    last, drawn = None, {}
+    for position, (number, remembered) in zip(fixes, found["given"], strict=True):
+        last = visit_of(domain, visit, names, last, position).name
+        assert last is not None
+        assert remembered is (last in names)
+        names.setdefault(last, 0)
+        assert drawn.setdefault(last, number) == number
+    assert 4 <= len(names) < len(fixes) / 2
+    assert found["status"]["spent"] == len(names)
+    assert "A visit has one report" in found["claim"]
 
 
 @pytest.mark.obligation("answer-times")

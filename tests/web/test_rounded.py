@@ -108,7 +108,7 @@ def test_factors_are_not_rounded(tmp_path, name) -> None:
 
 
 def test_a_table_that_needs_more_bits_is_refused(monkeypatch) -> None:
-    monkeypatch.setattr(rounding, "_MOST_SHARE", 2.0**-23)
+    monkeypatch.setattr(rounding, "_MOST_POWER", -23)
     with pytest.raises(UnsuitableError, match="too few bits"):
         round_mechanism(source_of("town"), 24)
 
