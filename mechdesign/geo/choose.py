@@ -52,7 +52,7 @@ LONG_NATS, LONG_CONE_OPERATIONS = 0.4, 2e11  # if a bound is requested: some fiv
 MAX_COLUMN_ROWS = 4_000  # finer than reports: some 30 seconds of a core
 # Certified noise is some 0.03 z above noise at the position, z the nats along a square. It replaces a design that is
 # more than `MAX_NOISE_EXCESS` above that noise.
-NOISE_NATS, MAX_NOISE_PARTS, MAX_NOISE_MASSES = 0.3, 10, 2.2e7  # masses: some minutes of a core, and 2 GB
+NOISE_NATS, MAX_NOISE_PARTS, MAX_NOISE_MASSES = 0.3, 10, 2.4e7  # masses: some minutes of a core, and 2 GB
 MAX_NOISE_EXCESS = 0.01
 _MAX_TABLE_CELLS = 12_000  # a table of 1.2 GB, of which seven are held
 _SQUARE_SYMMETRIES = 8  # of a square map: the columns of up to 8 symmetric reports are computed once

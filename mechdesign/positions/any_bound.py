@@ -60,6 +60,7 @@ from mechdesign.problem.lattice import Edges, stencil_pairs
 from mechdesign.problem.losses import Distance, Loss, SquaredDistance
 from mechdesign.problem.metric import Metric
 from mechdesign.problem.metrics import level_range, plane_level_map
+from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import sum_down
 
 _START = 0.01  # mean costs of a row at the start: a fifth fewer steps than `ConeBlockConstants.start` on pairs
@@ -74,6 +75,7 @@ _CLASS = 0.02  # nats, of the logarithm of levels that vary: rounded up to multi
 _SMALL = 1e-5  # of the largest multiplier: smaller ones are dropped, for the size of the file; 0.001 % of the bound
 _DIGITS = 9  # of displacements in sides of a square, by which equal ones are found
 _MAX_SQUARES = 1 << 14  # that a file may ask for: their table is made before anything is known of them
+_MAX_PARTS = 1 << 22  # of cells and squares together, on which densities are compared
 _FINE = 0.25  # nats along a square: the form of the bound then loses about 0.3 %, and smaller squares are not used
 
 
@@ -171,14 +173,29 @@ def _grid_of(program: Positions, count: int) -> Domain | None:
     if not count >= 1 or count * domain.shape[1] % domain.shape[0]:
         return None
     shape = count, count * domain.shape[1] // domain.shape[0]
-    # The density is constant on a square: on parts of a cell, or everywhere.
-    if not 2 <= math.prod(shape) <= _MAX_SQUARES or (count % domain.shape[0] and np.ptp(problem.prior_array) > 0):
+    if not 2 <= math.prod(shape) <= _MAX_SQUARES or _prior_of(problem, shape) is None:
         return None
     side = domain.cell[0] * (domain.shape[0] / count)
     grid = Domain.grid(shape, cell=side, unit=domain.unit, origin=domain.origin or (0.0, 0.0))
     # Reports at middles or corners of squares: few displacements differ.
     place = 2 * (problem.reports.points - np.asarray(grid.origin)) / side
     return grid if np.abs(place - np.rint(place)).max() <= 10.0**-_DIGITS else None
+
+
+def _prior_of(problem: DesignProblem, shape: tuple[int, ...]) -> Vector | None:
+    """The prior of squares; None if the density is not constant on one of them."""
+    sides, prior = problem.domain.shape, problem.prior_array
+    assert sides is not None
+    if np.ptp(prior) == 0:
+        return np.full(math.prod(shape), 1 / math.prod(shape))
+    # On common parts of cells and squares.
+    parts = math.lcm(sides[0], shape[0])
+    of_cell, of_square = parts // sides[0], parts // shape[0]
+    if prior.size * of_cell**2 > _MAX_PARTS:
+        return None
+    density = np.kron(prior.reshape(sides), np.full((of_cell, of_cell), of_cell**-2.0))
+    squares = density.reshape(shape[0], of_square, shape[1], of_square).transpose(0, 2, 1, 3).reshape(*shape, -1)
+    return np.asarray(squares.sum(axis=2)).ravel() if (squares == squares[..., :1]).all() else None
 
 
 def squares_of(program: Positions, count: int) -> Squares | None:
@@ -193,10 +210,8 @@ def squares_of(program: Positions, count: int) -> Squares | None:
     away = (grid.index[head] - grid.index[tail]).astype(float)
     between = _largest_between(level.reshape(grid.shape), grid.index[tail], grid.index[head])
     edges = Edges(tail=tail, head=head, length=between * grid.spacing * np.hypot(*away.T) * _UP)
-    prior = np.full(grid.size, 1 / grid.size)
-    if count % domain.shape[0] == 0:
-        parts = count // domain.shape[0]
-        prior = np.kron(problem.prior_array.reshape(domain.shape), np.full((parts, parts), parts**-2.0)).ravel()
+    prior = _prior_of(problem, grid.shape)
+    assert prior is not None
     cost = prior[:, None] * square_losses(grid, reports, problem.loss, level)
     group, edges = edge_orbits(cost, grid, reports, edges)
     return Squares(

@@ -124,6 +124,18 @@ def test_no_bound_where_the_proof_does_not_hold():
     assert every.squares_of(program_of((4, 2), prior=people), 6) is None  # squares across cells have no one density
 
 
+def test_squares_may_lie_across_rows_of_one_density():
+    """Rows in thirds of a cell whose people are spread evenly in it: halves of cells have one density too."""
+    people = np.array([0.3, 0.0, 0.1, 0.6])
+    program = program_of((2, 2), parts=3, prior=np.kron(people.reshape(2, 2), np.ones((3, 3))).ravel())
+    prior = every._prior_of(program.problem, (4, 4))
+    assert np.allclose(prior.reshape(4, 4), np.kron(people.reshape(2, 2), np.full((2, 2), 1 / 4)))
+    assert np.allclose(every._prior_of(program.problem, (6, 6)), program.problem.prior_array)
+    assert every._prior_of(program.problem, (5, 5)) is None
+    coarse, between, fine = (every.any_bound(program, count, tolerance=1e-4).value for count in (2, 4, 6))
+    assert coarse < between < fine < md.solve(program, bound=False, gap=0.01).attrs["objective"]
+
+
 def varying_program(parts=1):
     """4 x 3 cells of side 1 at levels of 0.5 to 1.5, bilinear between nodes off the lattice."""
     at = np.linspace(-0.3, 4.4, 7)
