@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gc
+import importlib
 import json
 import os
 import runpy
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,6 +42,28 @@ def skfmm() -> ModuleType:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-all", action="store_true", help="run studies and exhaustive cases too")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """In a fresh checkout all test files have to be compiled: each worker begins with files of its own.
+
+    It finds those of the others compiled when it reaches them. The first worker begins as pytest would, with its checks.
+    """
+    gc.disable()
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    files = [path for name in session.config.args for path in sorted(Path(name).rglob("test_*.py"))]
+    start = worker * len(files) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    for path in files[start:] + files[:start] if start else ():
+        if str(path.parent) not in sys.path:
+            sys.path.insert(0, str(path.parent))
+        with suppress(Exception, pytest.skip.Exception):
+            importlib.import_module(path.stem)
+
+
+def pytest_collection_finish() -> None:
+    """Collected tests stay until the end: the garbage collector need not look at them again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
