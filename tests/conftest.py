@@ -45,9 +45,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """In a fresh checkout all test files have to be compiled: each worker begins with files of its own.
+    """In a fresh checkout all test files have to be compiled: each worker starts with files of its own.
 
-    It finds those of the others compiled when it reaches them. The first worker begins as pytest would, with its checks.
+    It finds those of the others compiled when it reaches them. The first worker begins as pytest does, with its checks.
     """
     gc.disable()
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
@@ -68,12 +68,19 @@ def pytest_collection_finish() -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     chosen = config.getoption("markexpr")
+    left_out = () if config.getoption("--run-all") else [name for name in ("study", "exhaustive") if name not in chosen]
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
-        for purpose in ("study", "exhaustive"):
-            if item.get_closest_marker(purpose) and purpose not in chosen and not config.getoption("--run-all"):
-                item.add_marker(pytest.mark.skip(reason=f"{purpose}: runs with --run-all or -m {purpose}"))
+    seldom = [item for item in items if any(map(item.get_closest_marker, left_out))]
+    if seldom:  # thousands: skipping each takes as long as a test
+        config.hook.pytest_deselected(items=seldom)
+        unwanted = set(seldom)
+        items[:] = [item for item in items if item not in unwanted]
+
+
+def pytest_report_header() -> str:
+    return "studies and exhaustive cases run with --run-all, -m study or -m exhaustive"
 
 
 @pytest.fixture
@@ -99,6 +106,14 @@ def run_json(run: Callable[..., tuple[int, str, str]]) -> Callable[..., tuple[in
         return code, json.loads(out)
 
     return call
+
+
+@pytest.fixture
+def coarse_any_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few squares for the bound over every mechanism, which takes longer than a small design."""
+    from mechdesign.positions import solve
+
+    monkeypatch.setattr(solve, "_ANY_OPERATIONS", solve.AnyOperations(least=1e6, most=1e6))
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from fixtures.absent_capabilities import needs
+from fixtures.rows import few_by_default
 
 import mechdesign as md
 from mechdesign.extend import SOLVERS
@@ -130,6 +131,15 @@ INPUTS = {
     "statistical, areas": lambda: md.surveys.StatisticalDesign(DISCRETE, error="areas", areas=np.array([0, 1, 1])),
     "statistical, loss": lambda: md.surveys.StatisticalDesign(DISCRETE, loss_weight=Fraction(1, 2)),
 }
+LEADING = (  # one of each program, and of each way to state an input
+    *("optimal, prior with zeros", "optimal, single precision", "optimal, scaled", "optimal, mask and another unit"),
+    *("optimal, three axes, eikonal", "optimal, other reports", "optimal, answers", "optimal, graph scaled"),
+    *("optimal, streets", "optimal, parameters", "eikonal, prior with zeros", "query, distance", "minimax"),
+    *("bounded, one each", "bounded, some", "bounded, none", "robust, of the shape of the grid"),
+    *("constrained, some reports", "constrained, required", "constrained, error", "constrained, functions"),
+    *("constrained, share as a double", "constrained, area", "constrained, people by day and night"),
+    *("constrained, lift", "matched", "positions, quarters", "statistical, areas"),
+)
 LOOSE = {"statistical": 0.1, "positions": 0.05}  # gaps: files are tested here, not optima
 
 
@@ -142,7 +152,7 @@ def test_every_program_is_tried():
     assert {program_of(name) for name in INPUTS} == set(SOLVERS)
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name", few_by_default(INPUTS, *LEADING))
 def test_input_survives_save_load_verify(name, tmp_path):
     mechanism = md.solve(INPUTS[name](), gap=LOOSE.get(program_of(name), 1e-3))
     path = md.save(mechanism, tmp_path / "made.nc")

@@ -300,6 +300,7 @@ def test_levels_need_no_data_in_the_sea(run_json, tmp_path):
     assert raster_on(dry, path).at(ROME.grid(500.0).points) == pytest.approx(2.5)
 
 
+@pytest.mark.usefixtures("coarse_any_bound")
 @pytest.mark.parametrize("levels", ["one level", "constant", "varying"])
 def test_design_beside_the_sea_verifies(run_json, tmp_path, levels):
     """The cells left are a whole rectangle: reports are the secrets, with the symmetries of that rectangle."""

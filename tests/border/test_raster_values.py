@@ -288,7 +288,7 @@ def amounts_of_world(gaps):
 
 
 @pytest.mark.filterwarnings("ignore::rasterio.errors.NotGeoreferencedWarning")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @example(False, 0.0, (0.1, -20.0), "int16", True, True, False, "tif")
 @example(True, 360.0, (0.1, -20.0), "uint16", True, True, True, "nc")
 @given(

@@ -244,9 +244,16 @@ def refusal(words, monkeypatch, capsys):
     return error
 
 
-@pytest.mark.parametrize(
-    "case", few_by_default(COMMANDS, *COMMANDS.keys() - {"too many places, neighbourhoods --cells 500"})
-)
+# One parser reads every integer, and one every number: tests/border/test_command_numbers.py.
+SELDOM = {f"integer {value}, --rounds" for value in ("\uff11\uff10", "\u0663", "0x10", "1e3", "9" * 5000)} | {
+    f"number {value}, {option}"
+    for value in ("\uff11.5", "\u0660.\u0665", "0x1p3", "1e400", "1e-400", "1,5")
+    for option in ("--gap", "--time-limit")
+}
+SELDOM |= {"too many places, neighbourhoods --cells 500"}
+
+
+@pytest.mark.parametrize("case", few_by_default(COMMANDS, *COMMANDS.keys() - SELDOM))
 def test_command(case, folder, monkeypatch, capsys):
     command, field, kind = COMMANDS[case]
     words = command.split()

@@ -69,6 +69,7 @@ def test_no_parameter_of_a_shipped_problem_is_an_option():
 
 
 @needs("geo", "positions", "sessions", "surveys", "web")
+@pytest.mark.usefixtures("coarse_any_bound")
 def test_every_help_begins_with_an_example_that_runs(run, tmp_path, monkeypatch):
     pytest.importorskip("pyproj")
     monkeypatch.chdir(tmp_path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
+import runpy
 import sys
 from typing import Any
 
@@ -83,7 +83,8 @@ def test_source_set_kernels_are_private() -> None:
 
 
 @needs("surveys")
-def test_figures_of_the_documentation() -> None:
-    words = [sys.executable, str(ROOT / "scripts" / "dictionary.py")]
-    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+def test_figures_of_the_documentation(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", ["dictionary.py"])
+    runpy.run_path(str(ROOT / "scripts" / "dictionary.py"), run_name="__main__")
+    printed = capsys.readouterr().out.split()
     assert printed == ["dictionary", "loss", "8.356", "eikonal", "loss", "10.98", "optimal", "loss", "8.294"]

@@ -334,7 +334,7 @@ DOCUMENT = {
 }
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(st.dictionaries(st.sampled_from(sorted(DOCUMENT)), JSON, min_size=1, max_size=3))
 def test_whatever_is_sealed_keeps_to_its_limit_or_is_refused(entries: dict[str, object]) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -34,12 +34,12 @@ from mechdesign.factored.certificate import Factors
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.output.sentences import limit_sentences
 
-FEW, MANY = 20, 20_000  # mutants of a kind
+FEW, MANY = 16, 20_000  # mutants of a kind
 LEADING = (  # kinds that the others vary
     *("eikonal", "factored, framed", "factored, columns", "query", "release", "streets", "area", "tuples"),
     *("statistical", "remapped", "constrained", "graph, doubled, minimax", "limit anywhere", "lift"),
 )
-SELDOM, OFTEN = 20, 10  # every so many of them go through a file, which takes longer than all else
+SELDOM, OFTEN = 16, 10  # every so many of them go through a file, which takes longer than all else
 LIMIT = (
     30  # seconds, a thousand times the time of a mutant: an endless loop, or one over a number that a file only names
 )
