@@ -88,6 +88,12 @@ def test_totals_are_persons_of_a_domain_in_an_area() -> None:
         assert np.allclose(found["total_low"][d], 9000 * (mean - half), atol=1e-3)
         assert np.allclose(found["total_high"][d], 9000 * (mean + half), atol=1e-3)
     assert float(found["total"].sum()) == pytest.approx(9000)
+    # The reports that pad the effective number are of persons of both kinds, in the shares of their weights.
+    own, everybody = (Sums.of(reports[one], w[one], 3) for one in (who == "young", who != ""))
+    held = linear_weights(Channel.of(md.probabilities(mechanism).values), areas.indicator, np.full(3, 1 / 3))
+    law = among_all(own, everybody, held)[1].law
+    assert law.sum() == pytest.approx(1)
+    assert law[-1] == pytest.approx(w[who == "old"].sum() / w.sum())
     alone = weighted_shares(mechanism, reports, areas, weights=w, population=9000)
     assert np.allclose(alone["total_high"], 9000 * alone["high"])
     assert "total" not in weighted_shares(mechanism, reports, areas, weights=w)
