@@ -16,6 +16,7 @@ from mechdesign.mechanism.container import pack_container
 from mechdesign.mechanism.mechanism_file import MechanismFile
 from mechdesign.verification.verify import Verification, require_certified
 from mechdesign.web.rounded import BITS, RoundedTable, packing_order, round_mechanism, units_of
+from mechdesign.web.shared_shape import shared_shape
 
 MOST_EXACT = 900 * 900  # masses of 62 bits: 6.5 MB
 MOST_ROUNDED = 1 << 22  # masses: 34 MB in a browser
@@ -49,16 +50,22 @@ class PageTable:
         lengths, kind = np.unique(edges.length, return_inverse=True)
         # Edges of one direction follow one another: neighbouring numbers then differ by little, and pack small.
         along = np.lexsort((edges.tail, kind, ahead))
+        mass = self.stored.mechanism["mass"].values
+        shared = shared_shape(self.rounded, self.stored, units_of(mass, bits, np.arange(len(order))).T)
+        if shared is None:
+            table: dict[str, AnyArray] = {"coarse": units_of(mass, bits, order)}
+        else:
+            table = shared | {"coarse": shared["coarse"][:, order].T}
         arrays: dict[str, AnyArray] = {
             "order": order.astype(np.uint32),
-            "coarse": units_of(self.stored.mechanism["mass"].values, bits, order),
+            **table,
             "tail": edges.tail[along].astype(np.uint32),
             "ahead": ahead[along].astype(np.uint32),
             "kind": kind[along].astype(np.uint32),
             "lengths": lengths,
         }
         header = {"bits": bits, "secrets": self.stored.domain.size, "reports": len(order), "edges": len(along)}
-        header["distinct"] = len(lengths)
+        header |= {"distinct": len(lengths), "displacements": 0 if shared is None else len(shared["shape"])}
         return pack_container("page", header, arrays, differences=("tail", "ahead", "kind"))
 
 

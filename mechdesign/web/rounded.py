@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from mechdesign.base.arrays import Indices, Masses, Matrix
+from mechdesign.base.arrays import Indices, Masses, Matrix, Vector
 from mechdesign.base.formatting import number
 from mechdesign.errors import InputError, UnsuitableError, VerificationError
 from mechdesign.evaluation.loss import mechanism_loss
@@ -34,13 +34,18 @@ _SIDE = 8  # reports of a block; 8 columns of a city of 1,300 cells lie within t
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RoundedTable:
-    """A table whose masses are multiples of 2^(62 - bits), its proof, and its loss before and after."""
+    """A table whose masses are multiples of 2^(62 - bits), its proof, and its loss before and after.
+
+    mixed: A of (1) in doubles (n, m), which was rounded; common: t c (m,).
+    """
 
     mechanism: xr.Dataset
     checked: Verification
     bits: int
     before: float
     after: float
+    mixed: Matrix
+    common: Vector
 
     def sentence(self) -> str:
         """The loss of rounding, rounded up."""
@@ -70,13 +75,14 @@ def round_mechanism(mechanism: xr.Dataset, bits: int) -> RoundedTable:
     common = (1 - _UNIFORM) * table.mean(axis=0) + _UNIFORM / table.shape[1]
     powers = range(2 - bits, _MOST_POWER + 1)
 
-    def rows_of(power: int) -> Masses:
-        return _rounded_rows((1 - 2.0**power) * table + 2.0**power * common, bits)
+    def mixture(power: int) -> Matrix:
+        return np.asarray((1 - 2.0**power) * table + 2.0**power * common)
 
-    least = bisect.bisect_left(powers, True, key=lambda power: _is_private(rows_of(power), file))
+    least = bisect.bisect_left(powers, True, key=lambda power: _is_private(_rounded_rows(mixture(power), bits), file))
     if least == len(powers):
         raise _unsuitable_error(bits, "no rounded table has the claim")
-    rounded = _with_masses(mechanism, rows_of(powers[least]), file)
+    rows = mixture(powers[least])
+    rounded = _with_masses(mechanism, _rounded_rows(rows, bits), file)
     try:
         checked = require_certified(rounded)
     except VerificationError as error:
@@ -87,6 +93,8 @@ def round_mechanism(mechanism: xr.Dataset, bits: int) -> RoundedTable:
         bits=bits,
         before=float(mechanism.attrs["expected_loss"]),
         after=float(rounded.attrs["expected_loss"]),
+        mixed=rows,
+        common=2.0 ** powers[least] * common,
     )
 
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
+import numpy as np
 import pytest
-from fixtures.pages import NODE, forge_page, honest, in_node, mechanism_of, proof_script, proved_in_node
+from fixtures.pages import NODE, forge_page, honest, in_node, mechanism_of, proof_script, proved_in_node, texts_of
+from fixtures.problems import euclidean_grid
+
+import mechdesign as md
+from mechdesign.web import page_table
 
 pytestmark = pytest.mark.skipif(NODE is None, reason="needs Node: the proof is JavaScript")
 ANYWHERE = "any position"
@@ -62,6 +69,15 @@ console.log(JSON.stringify(found));
 """
 
 
+MASSES = """
+const [{ packed }] = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
+openPage(packed).then((page) => {
+  const faults = run(prove(page)).value.faults;
+  console.log(JSON.stringify({ faults, mass: Array.from(array(page, "mass"), String) }));
+});
+"""
+
+
 def test_skipped_reports_leave_the_clear_edges_as_they_are(tmp_path):
     """Against the largest differences over all reports, without blocks; some edges are broken far away."""
     found = in_node(tmp_path, proof_script() + RISES)
@@ -86,3 +102,26 @@ def test_two_workers_prove_what_one_proves(tmp_path):
         assert sorted(joined[name]) == sorted(whole[name])
     assert joined["figures"] == whole["figures"]
     assert [len(joined["faults"]) > 0 for _, joined in pages] == [False, True, True]
+
+
+@pytest.mark.parametrize("bits", [32, 24])
+def test_rows_of_one_shape_are_packed_by_their_factors(tmp_path, monkeypatch, bits):
+    """The browser has the rounded masses of Python, unit by unit; a table that was optimised has no such shape."""
+    monkeypatch.setattr(page_table, "MOST_EXACT", 1)
+    monkeypatch.setattr(page_table, "BITS", (bits,))
+    table = page_table.page_table(md.baselines.exponential(euclidean_grid((9, 13), 0.3)))
+    assert page_table.units_of(table.stored.mechanism["mass"].values, bits, np.arange(117)).nbytes > 54_000
+    assert len(table.container) < 8_000
+    texts = texts_of(md.baselines.exponential(euclidean_grid((9, 13), 0.3)))
+    found = proved_in_node(tmp_path, [texts], run=MASSES)
+    assert found["faults"] == []
+    masses = np.array([int(mass) for mass in found["mass"]], np.uint64)
+    assert (masses == table.stored.mechanism["mass"].values.ravel()).all()
+    assert json.loads(texts.contents)["beside"]["packed"]["shape"] == [len(table.container)]
+    solved = page_table.page_table(mechanism_of("plane"))
+    assert (
+        page_table.shared_shape(
+            solved.rounded, solved.stored, solved.stored.mechanism["mass"].values >> np.uint64(62 - bits)
+        )
+        is None
+    )
