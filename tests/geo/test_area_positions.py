@@ -233,11 +233,16 @@ def test_cells_wider_than_their_radius_are_refused(run_json, tmp_path):
 
 
 @needs("positions")
-@pytest.mark.parametrize(("factor", "is_better"), [(1e12, True), (2, False)])
-def test_better_noise_stands_in_the_first_sentence(factor, is_better):
+def test_better_noise_stands_in_the_first_sentence():
     """At 28 nats a cell noise stays in its cell, and no spline does."""
     area = md.geo.Area.box(12.48, 41.89, 12.487, 41.895)
-    report = md.geo.design(area, 300.0, within=300.0, factor=factor, bound=False, gap=0.02).report
+    report = md.geo.design(area, 300.0, within=300.0, factor=1e12, bound=False, gap=0.02).report
+    check_noise(report, is_better=True)
+    assert "No cell size near this one promises a design as good." in report.sentences()
+
+
+def check_noise(report, *, is_better):
+    """Noise at the position, its figure and its proof are stated, in the first sentence if it is better."""
     outcome, output = report.to_json(), report.sentences()
     noise = outcome["alternative_position_loss"]
     assert (outcome["alternative"], outcome["alternative_positions"]) == ("planar_laplace", "any")
@@ -245,7 +250,6 @@ def test_better_noise_stands_in_the_first_sentence(factor, is_better):
     assert (noise < outcome["position_loss"]) == is_better
     proof = "That noise protects any two positions too, in real arithmetic; it is not proved here."
     assert output.startswith("Plain noise is better than this design. Planar Laplace noise drawn") == is_better
-    assert ("No cell size near this one promises a design as good." in output) == is_better
     assert output.count(proof) == 1
     stated = float(re.search(r"moved to the nearest cell has a mean error of ([\d.]+) m", output)[1])
     assert 0 <= stated / noise - 1 < 1e-3  # four digits, rounded up
@@ -256,7 +260,7 @@ def test_certified_noise_replaces_a_worse_design(monkeypatch):
     """One row a cell of 1.9 nats is far above noise at the position; noise on 7 x 7 squares a cell is 1 % above it."""
     monkeypatch.setattr(choose, "MAX_CONE_OPERATIONS", 1e6)
     monkeypatch.setattr(choose, "MAX_COLUMN_ROWS", 9)
-    area = md.geo.Area.box(12.48, 41.89, 12.4993, 41.9043)
+    area = md.geo.Area.box(12.48, 41.89, 12.4925, 41.8995)
     made = md.geo.design(area, 550.0, within=200.0, factor=2.0, bound=False, gap=0.02)
     outcome = made.report.to_json()
     assert (outcome["parts"], outcome["chosen"]) == (
@@ -270,7 +274,7 @@ def test_certified_noise_replaces_a_worse_design(monkeypatch):
     monkeypatch.setattr(choose, "MAX_NOISE_MASSES", 100.0)
     kept = md.geo.design(area, 550.0, within=200.0, factor=2.0, bound=False, gap=0.02).report.to_json()
     assert kept["parts"] == 1
-    assert kept["position_loss"] > 1.05 * outcome["position_loss"]
+    assert kept["position_loss"] > 1.01 * outcome["position_loss"]
 
 
 @needs("positions")
@@ -368,6 +372,7 @@ def test_people_live_in_the_squares_of_their_points(tmp_path):
     )
     rows, parts = made.problem, made.choice.parts
     assert parts == 3
+    check_noise(made.report, is_better=False)
     assert made.verification.certified
     inside = rows.prior_array.reshape(4, 3, 4, 3).sum(axis=(0, 2))
     assert inside.max() > 1.02 * inside.min()  # not spread evenly within cells
