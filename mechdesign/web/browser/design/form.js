@@ -137,10 +137,16 @@ function draw() {
   pen.strokeStyle = paint("--text");
   pen.lineWidth = 2;
   pen.strokeRect(left, top, right - left, bottom - top);
-  pen.fillStyle = paint("--text");
   pen.font = "22px system-ui, sans-serif";
-  pen.fillText(`${degreeWords(box.north, "NS")}, ${degreeWords(box.west, "EW")}`, left, top - 18);
-  pen.fillText(`${degreeWords(box.south, "NS")}, ${degreeWords(box.east, "EW")}`, left, bottom + 36);
+  const corners = [[box.north, box.west, top - 12], [box.south, box.east, bottom + 30]];
+  for (const [latitude, longitude, y] of corners) {
+    const words = `${degreeWords(latitude, "NS")}, ${degreeWords(longitude, "EW")}`;
+    // Cells reach beyond the box: words need a ground of their own.
+    pen.fillStyle = paint("--soft");
+    pen.fillRect(left, y - 22, pen.measureText(words).width + 8, 30);
+    pen.fillStyle = paint("--text");
+    pen.fillText(words, left + 4, y);
+  }
 }
 
 /** The lines and points of files. */
