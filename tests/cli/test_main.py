@@ -217,6 +217,7 @@ def test_traceback_can_be_requested(run, monkeypatch):
     assert err.splitlines()[-1].startswith("error: mechdesign: unexpected ZeroDivisionError")
 
 
+@pytest.mark.usefixtures("coarse_any_bound")
 @pytest.mark.parametrize("answer", ["refused", "raised"])
 @pytest.mark.parametrize(
     "words",

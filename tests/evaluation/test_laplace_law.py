@@ -189,6 +189,7 @@ def test_where_no_level_is_small_enough():
     assert f"{threshold:.6g} radians" in caught.value.remedy
 
 
+@pytest.mark.study
 def test_paris_grid_is_private_and_matches_the_plane():
     problem = on_grid((20, 20), epsilon=EPSILON, cell=CELL)
     mechanism = baselines.planar_laplace(problem)
