@@ -322,7 +322,7 @@ def _better_noise_sentence(report: AreaReport) -> str:
         return ""
     choice = report.design.choice
     assert isinstance(choice, BetweenPositions)
-    advice = "This design is such noise, certified."
+    advice = "This design is noise too, certified."
     if choice.method != "noise":
         cell = cell_as_good_as_noise(
             report.design.problem, parts=choice.parts, method=choice.method, loss=loss, noise=noise

@@ -20,7 +20,7 @@ _NAMES = {
     "optimal": "the optimal program",
     "cones": "the optimal program for any two positions",
     "columns": "weights of columns certified for any two positions",
-    "noise": "planar Laplace noise certified for any two positions",
+    "noise": "noise certified for any two positions",
     "planar-laplace": "the planar Laplace mechanism",
     "eikonal": "eikonal weights",
 }

@@ -27,6 +27,8 @@ from scipy.spatial import cKDTree
 
 from mechdesign.base.arrays import Floats, Integers, Unsigned
 from mechdesign.base.memory import require_bytes
+from mechdesign.closed_forms.lattice_noise import clamp_to_border, displacements
+from mechdesign.errors import UnsuitableError
 from mechdesign.positions.cone_blocks import solve_cone_blocks
 from mechdesign.positions.cones import HIGHEST
 from mechdesign.positions.patches import AROUND, Patches
@@ -62,6 +64,8 @@ class ColumnConstants:
     noise_nats: float = 16.0  # from the centre, to which noise of the plane is followed
     noise_cells: int = 150  # the same in cells
     noise_gap: float = 1e-5  # relative
+    far_nats: float = 30.0  # the same where noise is the design: all of its mass counts
+    noise_share: float = 2.0**-24  # of the common row in it: found at once, for 1e-7 of the loss
 
 
 CONSTANTS = ColumnConstants()
@@ -107,6 +111,32 @@ def column_table(
     table /= table.sum(axis=1, keepdims=True)
     table += CONSTANTS.floor * (table.mean(axis=0) + 1 / table.shape[1])
     return repair(table, program.patches), stopped if stopped in ("time", "interrupt") else "columns"
+
+
+def merged_mass(program: Positions) -> Unsigned:
+    """The masses (n, m) of the noise of the plane on rows finer than reports: a cell has the masses of its squares."""
+    problem, patches = program.problem, program.patches
+    domain, reports, parts = problem.domain, problem.reports, int(problem.parameters.get("parts", 1))
+    assert domain.shape is not None and domain.origin is not None
+    side, level = patches.side, float(patches.corner_level.min())
+    if domain.size < math.prod(domain.shape) or any(count % parts for count in domain.shape):
+        raise UnsuitableError("noise needs a full rectangle of cells", field="domain", value=f"{domain.size} squares")
+    # Sums of columns within the cones are within them. Displacements beyond those of the noise count as the farthest.
+    noise = plane_noise(
+        min(CONSTANTS.within * level * side, HIGHEST), domain.size, problem.loss, nats=CONSTANTS.far_nats
+    )
+    steps = np.minimum(np.arange(displacements(domain.shape, side, level)), len(noise) - 1)
+    table = clamp_to_border(noise[np.ix_(steps, steps)], domain, parts)
+    # The masses of a cell without a report go to the nearest cell with one.
+    index = np.floor((reports.points - np.asarray(domain.origin)) / (parts * side))
+    cells = np.stack(np.meshgrid(*(np.arange(count // parts) for count in domain.shape), indexing="ij"), axis=-1)
+    _, report = cKDTree(index).query(cells.reshape(-1, 2))
+    if not np.array_equal(report, np.arange(table.shape[1])):
+        moves = sp.csr_array(
+            (np.ones(len(report)), (report, np.arange(len(report)))), shape=(reports.size, len(report))
+        )
+        table = np.ascontiguousarray((moves @ table.T).T)
+    return repair(table, patches, first=CONSTANTS.noise_share)
 
 
 def column_count(program: Positions, group: Orbits) -> int:
@@ -228,13 +258,13 @@ def _reports(columns: Floats, cost: Floats, problem: DesignProblem) -> tuple[Int
 #
 # At one level and far from the border no mechanism within the cones has a smaller loss, since the mean of a mechanism
 # over its translations is noise.
-def plane_noise(z: float, reach: int, loss: Loss) -> Floats:
+def plane_noise(z: float, reach: int, loss: Loss, *, nats: float = CONSTANTS.noise_nats) -> Floats:
     """The noise p (r, r) by displacements of 0, 1, ..., r - 1 cells along the axes, 1 at its centre."""
     # One eighth of a square stands for all of it, since the mean of a column over flips and turns is as good. These are
     # the cells (i, j) with j <= i, each with the number of its images. The rows around a cell are those of the images
     # of its neighbours. Displacements beyond the border count as the border: the cones hold for such a column too, and
     # at 16 nats it is e^-16 of its maximum.
-    far = max(2, min(reach, math.ceil(CONSTANTS.noise_nats / z), CONSTANTS.noise_cells))
+    far = max(2, min(reach, math.ceil(nats / z), CONSTANTS.noise_cells))
     i, j = np.tril_indices(far + 1)
     places = [(np.minimum(np.abs(i + a), far), np.minimum(np.abs(j + b), far)) for a, b in AROUND]
     rows = [np.maximum(a, b) * (np.maximum(a, b) + 1) // 2 + np.minimum(a, b) for a, b in places]

@@ -5,7 +5,7 @@ If a time limit may end the cones early, the weights come first. The better tabl
 cones. If the limit may end the weights, they are compared with clamped noise and the best constant report.
 
 The rule. "cones" if its blocks fit in memory and time (`_cones_fit`). Else "columns", which has no lower bound. "noise"
-is never chosen here: a closed form within the cones, for very many rows.
+is never chosen here: the noise of the plane within the cones, for very many rows.
 
 The price of privacy between positions, compared with privacy between the centres of cells, in loss to the true
 position. The program between centres is a program of cones too: P(u, y) and P(v, y) satisfy each other's bound e^d if
@@ -42,11 +42,11 @@ from mechdesign.positions.any_bound import (
     pair_cones,
     proved_any_bound,
 )
-from mechdesign.positions.columns import column_count, column_table, require_columns
+from mechdesign.positions.columns import column_count, column_table, merged_mass, require_columns
 from mechdesign.positions.cone_blocks import bytes_needed, fits_in_memory_and_time, solve_cone_blocks, step_operations
 from mechdesign.positions.program import Positions
 from mechdesign.positions.repair import repair
-from mechdesign.positions.spline import SplineCones, certified_mass, merged_mass
+from mechdesign.positions.spline import SplineCones, certified_mass
 from mechdesign.positions.symmetry import SYMMETRIES, edge_orbits, position_orbits, row_multipliers
 from mechdesign.problem.metrics import Euclidean
 from mechdesign.problem.position_loss import position_cost
@@ -89,7 +89,7 @@ def solve_positions(program: Positions, targets: Targets) -> SolveResult:
     proof: dict[str, Any] = {}
     of_any = None
     if targets.method == "noise":
-        mass, stopped, complete = merged_mass(program.problem, program.patches), "", True
+        mass, stopped, complete = merged_mass(program), "", True
         parameters["method"] = "noise"
     elif targets.method == "columns" or (targets.method == "auto" and not _cones_fit(program)):
         mass, stopped = _first_table(program, targets, deadline, reporter(targets.on_progress))

@@ -30,12 +30,10 @@ from itertools import product
 import numpy as np
 import scipy.sparse as sp
 import xarray as xr
-from scipy.spatial import cKDTree
 
 from mechdesign.base.arrays import Floats, Unsigned
 from mechdesign.base.validation import validate_call
 from mechdesign.closed_forms.lattice_noise import clamp_to_border, displacements, lattice_problem
-from mechdesign.errors import UnsuitableError
 from mechdesign.mechanism.build import Extras, build_dataset
 from mechdesign.mechanism.figures import certified_scale
 from mechdesign.positions.cones import HIGHEST
@@ -69,7 +67,6 @@ class SplineConstants:
     tip: float = 1 / 16
     reach: int = 8  # cells around a report on which kappa is found: farther away the kernel is nearer to a plane wave
     within: float = 1 - 1e-9  # share of the cones that the kernel uses: rounding to integers needs the rest
-    noise_share: float = 2.0**-24  # of the common row in noise on many rows: found at once, for 1e-7 of the loss
     tries: int = 12  # divisions by the excess, at most: two or three suffice
 
 
@@ -211,27 +208,6 @@ def certified_mass(problem: DesignProblem) -> tuple[Unsigned, Patches, float]:
     return repair(table, around), around, factor
 
 
-def merged_mass(problem: DesignProblem, around: Patches) -> Unsigned:
-    """The masses (n, m) of this noise on rows finer than reports: a cell has the masses of its squares."""
-    domain, reports, parts = problem.domain, problem.reports, int(problem.parameters.get("parts", 1))
-    assert domain.shape is not None and domain.cell is not None and domain.origin is not None
-    side, level = domain.cell[0], float(around.corner_level.min())
-    if domain.size < math.prod(domain.shape) or any(count % parts for count in domain.shape):
-        raise UnsuitableError("noise needs a full rectangle of cells", field="domain", value=f"{domain.size} squares")
-    # Sums of columns within the cones are within them, and so are columns of noise at a share of the level.
-    table = _table(domain, domain.shape, side, CONSTANTS.within * kappa(level * side) * level, parts)
-    # The masses of a cell without a report go to the nearest cell with one.
-    index = np.floor((reports.points - np.asarray(domain.origin)) / (parts * side))
-    cells = np.stack(np.meshgrid(*(np.arange(count // parts) for count in domain.shape), indexing="ij"), axis=-1)
-    _, report = cKDTree(index).query(cells.reshape(-1, 2))
-    if not np.array_equal(report, np.arange(table.shape[1])):
-        moves = sp.csr_array(
-            (np.ones(len(report)), (report, np.arange(len(report)))), shape=(reports.size, len(report))
-        )
-        table = np.ascontiguousarray((moves @ table.T).T)
-    return repair(table, around, first=CONSTANTS.noise_share)
-
-
 def kappa(z: float) -> float:
     """The largest share of z = eps h at which the kernel keeps the cones of z, to 1e-9; less than 1."""
     # 0.9992, 0.9965 and 0.9888 at z = 0.1, 0.25 and 0.5.
@@ -254,10 +230,10 @@ def _cones_around(z: float) -> tuple[SplineCones, Floats]:
     return spline_cones(around), np.sqrt((domain.points**2).sum(axis=1) + CONSTANTS.tip)
 
 
-def _table(domain: Domain, shape: tuple[int, ...], side: float, level: float, parts: int = 1) -> Floats:
+def _table(domain: Domain, shape: tuple[int, ...], side: float, level: float) -> Floats:
     count = displacements(shape, side, level)
     away = np.arange(count)
     radius = np.sqrt(away[:, None] ** 2 + away[None, :] ** 2 + CONSTANTS.tip)
     kernel = np.exp(-level * side * (radius - math.sqrt(CONSTANTS.tip)))
-    table = clamp_to_border(kernel, domain, parts)
+    table = clamp_to_border(kernel, domain)
     return np.asarray(table / table.sum(axis=1, keepdims=True))

@@ -257,20 +257,20 @@ def check_noise(report, *, is_better):
 
 @needs("positions")
 def test_certified_noise_replaces_a_worse_design(monkeypatch):
-    """One row a cell of 1.9 nats is far above noise at the position; noise on 7 x 7 squares a cell is 1 % above it."""
+    """One row a cell of 1.9 nats is far above noise at the position; noise on 5 x 5 squares a cell is not."""
     monkeypatch.setattr(choose, "MAX_CONE_OPERATIONS", 1e6)
     monkeypatch.setattr(choose, "MAX_COLUMN_ROWS", 9)
     area = md.geo.Area.box(12.48, 41.89, 12.4925, 41.8995)
     made = md.geo.design(area, 550.0, within=200.0, factor=2.0, bound=False, gap=0.02)
     outcome = made.report.to_json()
     assert (outcome["parts"], outcome["chosen"]) == (
-        7,
-        "planar Laplace noise certified for any two positions, with 7 x 7 rows a cell",
+        5,
+        "noise certified for any two positions, with 5 x 5 rows a cell",
     )
     assert made.verification.certified
     assert 1 < outcome["position_loss"] / outcome["alternative_position_loss"] < 1.01
     assert made.report.sentences().startswith("Plain noise is better than this design.")
-    assert "This design is such noise, certified." in made.report.sentences()
+    assert "This design is noise too, certified." in made.report.sentences()
     monkeypatch.setattr(choose, "MAX_NOISE_MASSES", 100.0)
     kept = md.geo.design(area, 550.0, within=200.0, factor=2.0, bound=False, gap=0.02).report.to_json()
     assert kept["parts"] == 1

@@ -120,7 +120,7 @@ def test_certified_noise_is_near_noise_at_the_position(masked):
     made = md.solve(Positions(problem), method="noise", bound=False)
     assert md.verify(made).certified
     noise = snapped_noise_loss(rows, reports, prior, EPSILON, problem.loss)
-    assert noise < made.attrs["objective"] < (1.03 if masked else 1.012) * noise
+    assert noise < made.attrs["objective"] < (1.025 if masked else 1.008) * noise
     holed = md.Domain.grid((4, 3), cell=600.0, unit="m", mask=np.arange(12).reshape(4, 3) > 0)
     inside = md.DesignProblem(holed, metric, md.priors.uniform(holed), md.losses.Distance())
     with pytest.raises(md.errors.UnsuitableError, match="full rectangle"):
