@@ -20,7 +20,7 @@ from mechdesign.cli.app import PANELS, command
 # 7 of sample for files of points, 4 of estimate for weights, groups, missing answers and a population, --function and
 # --command of audit, --designer, --bits, --from, --crs and --cells of export, --checker and the picture of
 # verify: each is one subject of its own. The seed and the place of a blur are parameters, as its level is.
-MOST_OPTIONS = 115 + 13 + 19 + 1 + 4 + 2 + 7 + 4 + 2 + 5 + 2
+MOST_OPTIONS = 115 + 13 + 19 + 1 + 4 + 2 + 7 + 4 + 2 + 6 + 2
 SEVERAL = {"--output", "--people"}  # files by their suffix
 ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare", "new")
 
