@@ -17,10 +17,10 @@ from mechdesign.cli.app import PANELS, command
 # --columns and --crs of seven commands, --prior-is, --nodata-is, --nats-per-cell and --variable, and --no-bound; then
 # --people-per-disc, so that --people has one meaning.
 # --classes of level, --kind, --overwrite and --json of new, --exit-zero of audit and estimate.
-# 7 of sample for files of points, 4 of estimate for weights, groups, missing answers and a population, --function and
-# --command of audit, --designer, --bits, --from, --crs and --cells of export, --checker and the picture of
-# verify: each is one subject of its own. The seed and the place of a blur are parameters, as its level is.
-MOST_OPTIONS = 115 + 13 + 19 + 1 + 4 + 2 + 7 + 4 + 2 + 6 + 2
+# 7 of sample for files of points, 5 of estimate for weights, groups, missing answers, a population and the system of
+# layers, --function and --command of audit, --designer, --bits, --from, --crs and --cells of export, --checker and the
+# picture of verify: each is one subject of its own. The seed and the place of a blur are parameters, as its level is.
+MOST_OPTIONS = 115 + 13 + 19 + 1 + 4 + 2 + 7 + 5 + 2 + 5 + 2
 SEVERAL = {"--output", "--people"}  # files by their suffix
 ORDER = ("level", "area", "verify", "audit", "sample", "export", "plan", "estimate", "solve", "compare", "new")
 
