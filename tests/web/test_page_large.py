@@ -69,6 +69,27 @@ console.log(JSON.stringify(found));
 """
 
 
+PATCHES = """
+let seed = 1;
+const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+const one = 1n << 60n;
+const counts = { gentle: 0, steep: 0, apart: 0 };
+for (let k = 0; k < 4000; k++) {
+  const spread = 0.2 * random();
+  const [across, upward] = [random() - 0.5, random() - 0.5];
+  const p = Array.from({ length: 9 }, (_, i) => {
+    const slope = across * (Math.floor(i / 3) - 1) + upward * ((i % 3) - 1);
+    return BigInt(Math.round(1e15 * Math.exp(2 * spread * slope + spread * (random() - 0.5))));
+  });
+  const z = Array.from({ length: 4 }, () => BigInt(Math.round(2 ** 60 * spread * (0.4 + random()))));
+  const exact = isGentle([p.slice(0, 3), p.slice(3, 6), p.slice(6)], [z.slice(0, 2), z.slice(2)], one);
+  const levels = z.map((level) => Number(level) * 2 ** -60);
+  const clear = isClearlyGentle(Float64Array.from(p, Number), 0, 3, levels);
+  counts[exact ? "gentle" : "steep"]++;
+  counts.apart += exact !== clear;
+}
+console.log(JSON.stringify(counts));
+"""
 MASSES = """
 const [{ packed }] = JSON.parse(require("node:fs").readFileSync("texts.json", "utf8"));
 openPage(packed).then((page) => {
@@ -85,6 +106,13 @@ def test_skipped_reports_leave_the_clear_edges_as_they_are(tmp_path):
     for table in found:
         assert table["same"]
         assert table["value"] == table["most"] < 1
+
+
+def test_gradients_in_doubles_are_judged_as_in_integers(tmp_path):
+    """Random patches, any of whose 16 coefficients may be the steepest."""
+    found = in_node(tmp_path, proof_script() + PATCHES)
+    assert found["apart"] == 0
+    assert min(found["gentle"], found["steep"]) > 500
 
 
 def test_two_workers_prove_what_one_proves(tmp_path):
