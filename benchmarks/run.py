@@ -298,6 +298,14 @@ def verify_bound(load: Callable[..., md.DesignProblem], route: str, cells: int) 
     return lambda: (float(bool(md.verify(dataset).lower_bound_checked)), "bound proved")
 
 
+def verify_map(route: str, cells: int) -> Run:
+    """The proof of a map's lower bound, by its trees or by pricing its reports."""
+    dataset = md.solve(md.EikonalWeights(philadelphia(cells=cells)), method="factored", bound=True)
+    if route == "pricing":
+        dataset = dataset.drop_vars(["tree", "tree_size"], errors="ignore")
+    return lambda: (float(bool(md.verify(dataset).lower_bound_checked)), "bound proved")
+
+
 def cold(command: Sequence[str], cells: int) -> Run:
     """A command on a table, by a new process."""
     path = md.save(md.solve(md.load_problem("philadelphia", cells=cells)), Path(tempfile.mkdtemp()) / "table.nc")
@@ -460,6 +468,7 @@ CASES = {
     "verify the bound, 8 neighbours": Case(
         routes=routes(verify_bound, philadelphia, names=("pricing", "trees")), sizes=(35,), small=8
     ),
+    "verify the bound, map": Case(routes=routes(verify_map, names=("pricing", "trees")), sizes=(60, 100), small=12),
     "cold sample": Case(routes={"ours": partial(cold, ("sample", "--secret", "0"))}, sizes=(15, 35), small=5),
     "cold verify": Case(routes={"ours": partial(cold, ("verify",))}, sizes=(15, 35), small=5),
     "first solve": Case(routes={"ours": first_solve}, sizes=(15,)),

@@ -14,8 +14,8 @@ Any tree of the ball proves a bound. A place with the sum T, its own r and all t
     T e^{-d} where T >= 0,  T e^{d} where T < 0,                                                                     (3)
 
 and the sum at the report is the bound. It increases with r: a tree proves no less once multipliers fall.
-A tree is stored as codes, one for each place of the ball in the order of the search: 0 if its parent is that of the
-search, else 1 + the number of the parent among its neighbours. Places without a code have 0.
+A tree is stored as codes, one for each place of the ball in the order of the search. A code is 0 if the parent is that
+of the search, else 1 + the number of the parent among the neighbours. Places without a code have 0.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
+
 from mechdesign.base.memory import BYTES_PER_ENTRY
 from mechdesign.errors import InputError
 from mechdesign.problem.problem import DesignProblem
@@ -23,6 +25,8 @@ from mechdesign.solvers.choose import (
 )
 from mechdesign.solvers.cost_model import GAP, KNOWN, POOL_GAP
 
+# A pool takes time in proportion to the places near each, whose columns overlap: those of the timed maps are so many.
+_NEAR, _NEAR_SHARE, _SAMPLE = 12.0, 0.054, 30  # nats; share of all secrets, measured at 100 x 100; secrets looked at
 _DECADE = 1.2  # factor on the time for each decade of a gap below `GAP`: 1.1 to 1.2 at 900 to 1,225 secrets
 
 
@@ -52,7 +56,18 @@ def seconds(problem: DesignProblem, route: MethodName, gap: float | None = None)
     known, size = KNOWN[_class(problem, route)], problem.domain.size
     count, measured = next(((k, s) for k, s in known if k >= size), known[-1])
     decades = 0.0 if gap is None or route == "pool" else max(0.0, math.log10(GAP / gap))
-    return float(measured) * max(1.0, size / count) ** 3 * _DECADE**decades
+    crowding = _crowding(problem, known[0][0]) if route == "pool" else 1.0
+    return float(measured) * max(1.0, size / count) ** 3 * _DECADE**decades * crowding
+
+
+def _crowding(problem: DesignProblem, fewest: int) -> float:
+    """Places near a secret, relative to those of the timed maps; at least 1."""
+    from scipy.sparse.csgraph import dijkstra
+
+    size = problem.domain.size
+    some = np.arange(0, size, max(1, size // _SAMPLE))
+    near = dijkstra(problem.edges.matrix(size), directed=True, indices=some, limit=_NEAR)
+    return max(1.0, float(np.isfinite(near).sum(axis=1).mean()) / (_NEAR_SHARE * max(size, fewest)))
 
 
 def memory(problem: DesignProblem, route: MethodName) -> int:

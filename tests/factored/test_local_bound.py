@@ -393,10 +393,13 @@ def test_places_outside_ball_are_checked() -> None:
     dual[0] = problem.prior_array[0] * 10.5
     places = Places.of(problem)
     distances, cost = problem.distances, problem.weighted_loss
-    found = value_block(PricingTask.all(places, dual, reach=2.0, core=1.0), 0, n)
+    task = PricingTask.all(places, dual, reach=2.0, core=1.0)
+    found = value_block(task, 0, n)
     wrong = (distances[0] > 2.0) & (cost[0] < dual[0])
     assert 0 < wrong.sum() < n
     assert np.array_equal(np.isneginf(found["value"]), wrong)
+    by_trees = tree_block(replace(task, trees=[np.zeros(0, np.uint8)] * n), 0, n)
+    assert np.array_equal(np.isneginf(by_trees["value"]), wrong)
     assert (found["missed"] == 0).all()
     assert len(found["missed"]) == 1
     assert cost[0][wrong].min() * (1 - 1e-13) <= found["cost"][0] <= cost[0][wrong].min()

@@ -131,6 +131,14 @@ def test_pool_has_its_own_default_gap() -> None:
 
 
 @needs("factored")
+def test_pool_estimate_counts_the_places_near() -> None:
+    """A hundredth of the area has the same secrets, all of them near each other."""
+    wide, narrow = (load_problem("philadelphia", cells=40, extent=side) for side in (400, 4))
+    found = [route_facts(problem, "pool")["expected_seconds"] for problem in (wide, narrow)]
+    assert found[0] < found[1] / 4
+
+
+@needs("factored")
 def test_many_secrets_are_solved_by_a_pool(monkeypatch) -> None:
     monkeypatch.setattr("mechdesign.solvers.choose.TABLE", 8)
     mechanism = md.solve(load_problem("philadelphia", cells=4))
