@@ -46,8 +46,9 @@ function refine(p) {
   }
 }
 
-/** True if the gradient of the patch at `at` of p, with rows `stride` apart, clearly has coefficients at most those of the
- * spline times the levels (4,) at the corners: those of `isGentle`, column by column, without arrays. */
+/** True if the gradient of the patch at `at` of p is clearly within the spline times the levels (4,) at the corners.
+ *
+ * Rows of p are `stride` apart. The coefficients are those of `isGentle`, column by column, without arrays. */
 function isClearlyGentle(p, at, stride, levels) {
   const [a0, b0, c0] = [p[at], p[at + 1], p[at + 2]];
   const [a1, b1, c1] = [p[at + stride], p[at + stride + 1], p[at + stride + 2]];
