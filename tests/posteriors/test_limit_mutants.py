@@ -226,7 +226,7 @@ def false_of_page(words: str, contents: dict[str, Any], points: Any, mass: np.nd
         yield f"{error[0]}, which is {loss}"
 
 
-@MANY
+@pytest.mark.parametrize("many", [100, pytest.param(20_000, marks=pytest.mark.exhaustive)])  # 40 miss a sign of lifts
 @KINDS
 def test_client_statements_on_mutants_are_true(kind: str, many: int, tmp_path: Path, record_property) -> None:
     """The client's words are in its README; a folder is there if and only if `verify` certifies the file."""
