@@ -14,7 +14,9 @@ const MOST_BLOCKS = 1 << 14; // so that numbers of pairs of blocks, and of edges
 function* clearEdges(doubles, reports, { tail, head, length }, blocks) {
   const logs = doubles.map(Math.log);
   const [most, least] = extremesOfBlocks(logs, reports, blocks);
-  const [rises, isClear, asked] = [new Float64Array(tail.length), new Uint8Array(tail.length), new Int32Array(reports)];
+  // An edge that no pair of blocks has is never clear.
+  const rises = new Float64Array(tail.length).fill(Infinity);
+  const [isClear, asked] = [new Uint8Array(tail.length), new Int32Array(reports)];
   const { order, starts } = pairsOfBlocks(tail, head, blocks);
   let value = -1;
   for (let k = 0; k + 1 < starts.length; k++) {
@@ -24,7 +26,7 @@ function* clearEdges(doubles, reports, { tail, head, length }, blocks) {
     const bound = Math.min(shortest - LOG_ERROR, value * shortest);
     let count = 0;
     for (let y = 0; y < reports; y++) if (!(most[a + y] - least[b + y] < bound && most[b + y] - least[a + y] < bound)) asked[count++] = y;
-    for (let i = starts[k]; i < starts[k + 1] && count; i++) {
+    for (let i = starts[k]; i < starts[k + 1]; i++) {
       const e = order[i];
       rises[e] = largestDifference(logs, tail[e] * reports, head[e] * reports, asked, count);
       if (length[e] > SHORT) value = Math.max(value, rises[e] / length[e]);
