@@ -337,8 +337,10 @@ def test_progress_of_a_pool_names_its_expected_time(method, gap, end, clock, cap
     assert taken[0]["expected"] == ("" if method == "columns" else end.removeprefix("s, "))
 
 
-def test_verbose_tells_in_python_and_the_callback_too(clock, capsys):
+def test_verbose_tells_in_python_and_the_callback_too(clock, capsys, monkeypatch):
     """Ten seconds pass with every state."""
+    # Where kernels are not compiled yet, a note on this comes first.
+    monkeypatch.setattr(progress_of_base, "show_note", lambda text: None)
     problem, seen = CASES["euclidean lattice"](), []
 
     def on_progress(state):
