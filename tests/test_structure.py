@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -38,13 +39,21 @@ for words in ("--help", "solve philadelphia --cells 4 -o p.nc", "verify p.nc"):
 PUBLIC = {path.stem for path in PACKAGE.glob("*.py")} - {"errors"}  # the public face may import everything
 
 
+def statements(body: list[ast.AST]) -> Iterator[ast.AST]:
+    """Statements at any depth, without their expressions, which do not import and take long to walk."""
+    for statement in body:
+        yield statement
+        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+            yield from statements(getattr(statement, name, ()))
+
+
 @cache
 def imports() -> dict[Path, set[str]]:
     """The folders of `mechdesign` that every file below a folder imports, anywhere in it."""
     targets = {}
     for path in sorted(PACKAGE.rglob("*.py")):
         names = []
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in statements(ast.parse(path.read_text()).body):
             if isinstance(node, ast.Import):
                 names += [alias.name for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.module == "mechdesign":

@@ -20,7 +20,7 @@ from mechdesign.losses import Loss
 
 LEVELS = (0.5, 1.0, 2.0)
 AT_EVERY_LEVEL = ("eikonal, masked", "euclidean lattice", "graph, doubled")
-BY_DEFAULT = ("eikonal, masked", "scattered points", "reports apart from secrets")  # the graph at twice its level
+BY_DEFAULT = ("eikonal, masked", "reports apart from secrets")  # the graph at twice its level
 ALIKE = {  # cases much like another one; the doubled graph at half its level is the graph
     *(
         "eikonal, line",

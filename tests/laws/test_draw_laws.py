@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 from strategies import LAW
 
-FEW = settings(LAW, max_examples=4)  # every example starts two processes
+FEW = settings(LAW, max_examples=2)  # every example starts two processes
 
 
 @pytest.fixture(scope="module")

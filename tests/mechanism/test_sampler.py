@@ -80,8 +80,8 @@ def test_draws_follow_the_order_of_secrets(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("secret", [0, 465])
 @pytest.mark.obligation("exact-draws")
-def test_a_million_draws_follow_the_row(secret: int) -> None:
-    drawn = plane().sample(secret, 1_000_000, rng=11)
+def test_many_draws_follow_the_row(secret: int) -> None:
+    drawn = plane().sample(secret, 300_000, rng=11)
     check_chi_square(np.bincount(drawn[0].values, minlength=900), plane().rows.mass[secret])
 
 

@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -64,9 +65,18 @@ def graph() -> xr.Dataset:
 MAKERS = pytest.mark.parametrize("make", [square, graph])
 
 
+@cache
+def saved_bytes(make: Callable[[], xr.Dataset]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        return save(make(), Path(folder) / "m.nc").read_bytes()
+
+
 @pytest.fixture
 def saved_path(tmp_path: Path) -> Path:
-    return save(square(), tmp_path / "m.nc")
+    """A file as `save` leaves it."""
+    path = tmp_path / "m.nc"
+    path.write_bytes(saved_bytes(square))
+    return path
 
 
 def read_unchecked(path: Path) -> xr.Dataset:
@@ -103,9 +113,11 @@ def test_the_file_is_plain_hdf5_without_fill_values(make, tmp_path: Path) -> Non
         assert file["mass"][()].tolist() == mechanism["mass"].values.tolist()
 
 
-def test_the_file_has_the_permissions_of_any_other(saved_path: Path, tmp_path: Path) -> None:
+def test_the_file_has_the_permissions_of_any_other(tmp_path: Path) -> None:
     (tmp_path / "other").touch()
-    assert stat.S_IMODE(saved_path.stat().st_mode) == stat.S_IMODE((tmp_path / "other").stat().st_mode)
+    assert stat.S_IMODE(save(square(), tmp_path / "m.nc").stat().st_mode) == stat.S_IMODE(
+        (tmp_path / "other").stat().st_mode
+    )
 
 
 def test_invalid_targets_are_refused(saved_path: Path, tmp_path: Path) -> None:
@@ -240,7 +252,7 @@ def test_a_failure_leaves_the_old_file_and_no_other(
 ) -> None:
     target, mechanism = tmp_path / "m.nc", square()
     if present:
-        save(graph(), target)
+        target.write_bytes(saved_bytes(graph))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     owner, name, replacement, error = FAILURES[failure]
     monkeypatch.setattr(owner, name, replacement)

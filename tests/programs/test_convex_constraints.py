@@ -162,12 +162,14 @@ def test_tangents_are_below_the_values_of_their_function(kind):
     rng, variable = np.random.default_rng(4), cp.Variable((N, N))
     tables = [*random_tables(rng, 25), free_table(), np.full((N, N), 1 / N)]
     for inequality in KINDS[kind](variable):
-        for point in tables[:6] + tables[-2:]:
+        values = []
+        for table in tables:
+            variable.value = table
+            values.append(np.max(inequality.expr.value))
+        for point in tables[:3] + tables[-2:]:
             rows = tangent_rows(inequality, variable, point, rng)
             assert rows.size > 0
-            for table in tables:
-                variable.value = table
-                value = np.max(inequality.expr.value)
+            for table, value in zip(tables, values, strict=True):
                 assert np.max(rows.values(table) - rows.limit) <= value + ROUNDED
 
 
@@ -179,7 +181,7 @@ def test_a_point_without_a_value_has_no_tangent():
 
 def test_tangent_search_obeys_its_limit_and_keeps_the_table():
     program = md.programs.Constrained(problem(), constraints=[KINDS["information"]])
-    attrs = md.solve(program, gap=1e-9, time_limit=0.5).attrs
+    attrs = md.solve(program, gap=1e-9, time_limit=0.1).attrs
     assert attrs["stopped"] in ("time", "precision")
     assert attrs["lower_bound"] <= attrs["objective"]
 

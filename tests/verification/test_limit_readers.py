@@ -11,6 +11,7 @@ import json
 import math
 from copy import deepcopy
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +49,13 @@ def limit_mechanism(limit: md.posteriors.PosteriorCap | md.posteriors.PosteriorL
     return md.solve(md.programs.Constrained(problem, constraints=[limit]))
 
 
+@cache
+def lift_mechanism() -> xr.Dataset:
+    return limit_mechanism(LIFT(radius=1.2, factor="5/2", people=list(range(1, 17))))
+
+
 KINDS = {
-    "lift": lambda: limit_mechanism(LIFT(radius=1.2, factor="5/2", people=list(range(1, 17)))),
+    "lift": lift_mechanism,
     "by area": lambda: limit_optimum("area"),
     "about places": lambda: limit_optimum("places"),
     "two rows of people": lambda: limit_mechanism(SEVERAL),
@@ -188,7 +194,7 @@ def test_every_reader_lists_contents_of_any_disc(shape: Any, cell: Any, radius: 
 
 def test_lift_holds_for_every_disc() -> None:
     """In fractions of the integers: small sets at the border of the grid are the ones that a lift is broken on."""
-    file = KINDS["lift"]()
+    file = lift_mechanism()
     people, mass = np.arange(1, 17).astype(object), file["mass"].values.astype(object)
     joint, worst = people[:, None] * mass, Fraction(0)
     for disc in disc_sets(md.load_problem("flat", cells=4).domain, 1.2, every=True).toarray() > 0:

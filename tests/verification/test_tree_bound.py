@@ -98,7 +98,7 @@ def test_four_routes_prove_the_bound_of_the_file(name: str) -> None:
     assert reference * (1 - COMPILED) <= compiled_bound(*parts(name)) <= reference
 
 
-FEW = [("map", 60), ("steep", 60), ("discrete", 100)]
+FEW = [("map", 30), ("steep", 30), ("discrete", 60)]
 MANY = [("map", 2_500), ("lattice", 2_500), ("steep", 2_500), ("discrete", 2_500)]
 
 
@@ -184,7 +184,7 @@ def test_stand_alone_script_refuses_what_trees_do_not_prove(tmp_path: Path) -> N
 def test_no_mutated_export_proves_more_than_the_truth(tmp_path: Path) -> None:
     mechanism, rng = mechanism_of("map"), np.random.default_rng(3)
     table = verify_table.read(md.export(mechanism, tmp_path / "table.json"))
-    for _ in range(40):
+    for _ in range(20):
         dual, steps = mutate(rng, mechanism["dual"].values, mechanism["tree"].values)
         trees = [" ".join(map(str, row)) for row in steps.tolist()]
         header = table.header | {"dual": [x.hex() for x in dual.tolist()], "tree": trees}

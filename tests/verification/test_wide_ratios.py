@@ -46,8 +46,8 @@ def exact_nats(table: np.ndarray) -> Decimal:
 
 
 def logs_of(kind: str) -> tuple[Domain, np.ndarray]:
-    """ln P(y|u) of Gaussian noise of 500 m on 20 x 20 cells of 250 m, or of e^{-eps d} on 150 x 2 of 200 m."""
-    shape, cell = ((20, 20), 250.0) if kind == "gaussian" else ((150, 2), 200.0)
+    """ln P(y|u) of Gaussian noise of 500 m on 14 x 14 cells of 360 m, or of e^{-eps d} on 120 x 2 of 250 m."""
+    shape, cell = ((14, 14), 360.0) if kind == "gaussian" else ((120, 2), 250.0)
     domain = Domain.grid(shape, cell, unit="m")
     apart = np.linalg.norm(domain.points[:, None] - domain.points[None], axis=2)
     logs = -(apart**2) / (2 * 500.0**2) if kind == "gaussian" else -LEVEL * apart
