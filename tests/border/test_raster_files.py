@@ -301,7 +301,7 @@ def test_levels_need_no_data_in_the_sea(run_json, tmp_path):
 
 
 @pytest.mark.usefixtures("coarse_any_bound")
-@pytest.mark.parametrize("levels", ["one level", "constant", "varying"])
+@pytest.mark.parametrize("levels", ["one level", pytest.param("constant", marks=pytest.mark.exhaustive), "varying"])
 def test_design_beside_the_sea_verifies(run_json, tmp_path, levels):
     """The cells left are a whole rectangle: reports are the secrets, with the symmetries of that rectangle."""
     ring = [[12.4985, 41.8], [12.7, 41.8], [12.7, 42.0], [12.4985, 42.0], [12.4985, 41.8]]

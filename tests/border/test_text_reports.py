@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import zipfile
+from functools import cache
 
 import pytest
 from border_data import border_file
@@ -49,11 +50,18 @@ def read_as(kind, path):
 FILES = {"reports": REPORTS, "raster": RASTER, "people": PEOPLE, "table": TABLE, "drawn": DRAWN}
 
 
+@cache
+def plain_numbers(kind, folder):
+    """The numbers of a file in the plain dialect."""
+    path = folder / f"plain {kind}.csv"
+    path.write_bytes(Dialect().content(*FILES[kind]))
+    return read_as(kind, path)
+
+
 def check_dialect(dialect, folder):
     for kind, (head, rows) in FILES.items():
         path = folder / f"{kind}.csv"
-        path.write_bytes(Dialect().content(head, rows))
-        right = read_as(kind, path)
+        right = plain_numbers(kind, folder)
         path.write_bytes(dialect.content(head, rows))
         try:
             result = read_as(kind, path)
@@ -96,10 +104,8 @@ def test_many_dialects_change_no_number(dialect, folder):
 def test_usual_dialects_are_understood(dialect, folder):
     for kind, (head, rows) in FILES.items():
         path = folder / f"usual {kind}.csv"
-        path.write_bytes(Dialect().content(head, rows))
-        right = read_as(kind, path)
         path.write_bytes(dialect.content(head, rows))
-        assert read_as(kind, path) == right
+        assert read_as(kind, path) == plain_numbers(kind, folder)
     assert read_as("reports", folder / "usual reports.csv") == COUNTS
 
 

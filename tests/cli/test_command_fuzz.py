@@ -7,6 +7,7 @@ The lines run in a process of their own, command_worker.py, which is stopped whe
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import queue
@@ -22,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from command_worker import MEMORY, START
+from command_worker import MEMORY, START, outcome
 from conftest import ROOT
 from fixtures.absent_capabilities import needs
 from fixtures.command_lines import CONSUMERS, ENTRIES, combine_options, damage, systematic
@@ -156,10 +157,12 @@ def worker(tmp_path_factory, pytestconfig):
     folder = tmp_path_factory.mktemp("fuzz")
     prepare(folder)
     optional_files(folder)
+    with contextlib.chdir(folder), pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sys, "argv", [])  # put back afterwards
+        for line in MADE.values():  # in this process, which has the modules and kernels
+            ended = outcome(line.split(), "utf-8")
+            assert ended["code"] == 0, (line, ended)
     started = Worker(folder)
-    for line in MADE.values():
-        ended = started.run(line.split(), seconds=0)
-        assert ended["code"] == 0, (line, ended)
     for entry in ENTRIES if pytestconfig.getoption("--run-all") else ():
         words = entry.words({})
         ended = started.run(words, seconds=0)

@@ -12,16 +12,19 @@ import mechdesign as md
 
 CHANGED = {"discrete": {"secrets": 3}, "streets": {"nodes": 20}, "paris": {"cells": 9}}
 SMALL = {"northeast": {"cells": 5}, "streets": {"nodes": 30}, "paris": {"cells": 8}}
+PEOPLE = "latitude,longitude,population\n40.5,-74.9,15000\n40.51,-74.88,9000\n"  # for 50,000 lines of the shipped file
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (ROOT / "problems").glob("*.py")))
-def test_a_problem_equals_its_copy_and_no_other(name):
-    problem = md.load_problem(name, **SMALL.get(name, {}))
+def test_a_problem_equals_its_copy_and_no_other(name, tmp_path):
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    places = {"points": str(tmp_path / "people.csv")} if name == "northeast" else {}
+    problem = md.load_problem(name, **SMALL.get(name, {}) | places)
     copy = pickle.loads(pickle.dumps(problem))
     assert copy == problem
     assert hash(copy) == hash(problem)
     assert repr(copy) == repr(problem)
-    assert problem != md.load_problem(name, **CHANGED.get(name, {"cells": 4}))
+    assert problem != md.load_problem(name, **CHANGED.get(name, {"cells": 4}) | places)
     assert problem != problem.metric
 
 

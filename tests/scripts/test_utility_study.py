@@ -35,7 +35,7 @@ def simulate(*, repetitions=3, workers=1, mechanisms=None, **given):
     return utility_study(study, repetitions=repetitions, workers=workers)
 
 
-@pytest.mark.parametrize("repetitions", [60, pytest.param(400, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("repetitions", [30, pytest.param(400, marks=pytest.mark.exhaustive)])
 def test_loss_of_plain_reports_sums_over_all_pairs(repetitions):
     """Second route: a dataset of two secrets has n^2 pairs of reports, whose laws and distances are listed."""
     mechanism = two_mechanisms()["geometric_normalised"]

@@ -83,7 +83,8 @@ def draw_reports(page: Any, source: str, stream: Stream, reports: int) -> Any:
 @pytest.mark.parametrize(
     ("name", "reports"),
     [
-        ("park", 200),
+        ("town", 200),
+        pytest.param("park", 200, marks=pytest.mark.exhaustive),
         pytest.param("town", 400, marks=pytest.mark.exhaustive),
         pytest.param("park", 8_000, marks=pytest.mark.exhaustive),
         pytest.param("town", 100_000, marks=pytest.mark.exhaustive),

@@ -274,7 +274,7 @@ def test_page_designs_and_saves_without_a_network(tmp_path, open_page):
     page.mouse.move(box["x"] + 200, box["y"] + 160, steps=3)
     page.mouse.up()
     assert float(page.input_value("#west")) != BOX["west"]
-    page.fill("#cells", "16")
+    page.fill("#cells", "8")
     (tmp_path / "coast.geojson").write_text(json.dumps(COAST))
     page.set_input_files("#files", tmp_path / "coast.geojson")
     page.wait_for_selector("#no-files:not([hidden])")

@@ -11,7 +11,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from fixtures.browsers import check_layout, needs_browser
+from fixtures.browsers import Opened, check_layout, needs_browser
 from fixtures.forged_files import rewritten
 from fixtures.pages import Texts, forge_page, honest, mechanism_of, page_of
 from fixtures.position_mechanisms import LAND, position_mechanism, spline_weights
@@ -31,7 +31,7 @@ FORGED = """async (texts) => {
 
 
 @pytest.fixture(scope="module")
-def page_file(tmp_path_factory):
+def page_file(tmp_path_factory, hostile_file):
     """Pages of every kind, each made once: cells, streets, factors, 225 cells, answers, a sweep, a comparison."""
     place = tmp_path_factory.mktemp("pages")
     problem = md.load_problem("euclidean", cells=3)
@@ -41,6 +41,7 @@ def page_file(tmp_path_factory):
         "income": lambda: md.solve(md.load_problem("income", cells=12, outputs=9)),
         "sweep": lambda: md.sweep(problem, [0.5, 1.0, 2.0]),
         "compare": lambda: md.solve(problem),
+        "hostile": lambda: md.load(hostile_file),
     }
 
     def page(name):
@@ -56,12 +57,33 @@ def page_file(tmp_path_factory):
     return page
 
 
+@pytest.fixture(scope="module")
+def shared_page(page_file, browser):
+    """Pages of several tests, each opened once. A test that changes its page leaves the state that others need."""
+    kept = {}
+
+    def call(name):
+        if name not in kept:
+            kept[name] = Opened(browser, page_file(name))
+        return kept[name]
+
+    yield call
+    for one in kept.values():
+        one.context.close()
+
+
+@pytest.fixture(scope="module")
+def hostile_file(tmp_path_factory):
+    """A file of nine cells whose name is a program."""
+    return md.save(rewritten(mechanism_of("plane"), problem=HOSTILE), tmp_path_factory.mktemp("hostile") / "m.nc")
+
+
 PAGES = ["plane", "park", "roads", "line", "225", "income", "factored", "compare", "sweep", "any position", "region"]
 
 
 @pytest.mark.parametrize("name", few_by_default(PAGES, "factored"))
-def test_every_page_proves_itself_and_asks_for_nothing(page_file, open_page, name):
-    shown = open_page(page_file(name))
+def test_every_page_proves_itself_and_asks_for_nothing(shared_page, name):
+    shown = shared_page(name)
     wanted = "partly" if name == "sweep" else "proved"
     assert wanted in shown.page.get_attribute("#proof", "class"), shown.page.inner_text("#proof")
     assert shown.asked_for() == shown.complaints == []
@@ -77,11 +99,9 @@ def test_900_cells_are_proved(tmp_path, open_page):
     assert "proved" in shown.page.get_attribute("#proof", "class")
 
 
-def test_figures_are_those_of_verify(open_page, tmp_path, run_json):
-    md.save(mechanism_of("plane"), tmp_path / "m.nc")
-    _, verified = run_json("verify", tmp_path / "m.nc")
-    save_page(md.load(tmp_path / "m.nc"), tmp_path / "p.html")
-    shown = open_page(tmp_path / "p.html").page
+def test_figures_are_those_of_verify(hostile_file, shared_page, run_json):
+    _, verified = run_json("verify", hostile_file)
+    shown = shared_page("hostile").page
     for name in ("expected_loss", "ratio", "violations", "lower_bound_checked", "rebuilt"):
         said = shown.text_content(f'[data-figure="{name}"]')  # behind its details
         assert said == (verified[name] if isinstance(verified[name], str) else json.dumps(verified[name]))
@@ -125,8 +145,8 @@ def forgeries(many):
 
 @pytest.mark.parametrize("many", [1, pytest.param(5, marks=pytest.mark.exhaustive)])
 @pytest.mark.obligation("page-proof")
-def test_every_forgery_is_refused(page_file, open_page, many):
-    page = open_page(page_file("plane")).page
+def test_every_forgery_is_refused(shared_page, many):
+    page = shared_page("hostile").page
     made_up = list(forgeries(many))
     assert len(made_up) == 9 * many + 5
     for number, texts in enumerate(made_up):
@@ -163,18 +183,16 @@ def test_without_workers_the_page_proves_in_its_own_thread(page_file, browser):
     assert found == ("undefined", "badge proved")
 
 
-def test_hostile_names_stay_texts(tmp_path, open_page):
-    mechanism = rewritten(mechanism_of("plane"), problem=HOSTILE)
-    save_page(mechanism, tmp_path / "p.html")
-    shown = open_page(tmp_path / "p.html")
+def test_hostile_names_stay_texts(shared_page):
+    shown = shared_page("hostile")
     assert shown.page.evaluate("window.hacked") is None
     assert shown.page.inner_text('[data-fact="name"]') == HOSTILE
     assert "proved" in shown.page.get_attribute("#proof", "class")
     assert shown.complaints == []
 
 
-def test_clicks_keys_and_draws(page_file, open_page):
-    page = open_page(page_file("plane")).page
+def test_clicks_keys_and_draws(shared_page):
+    page = shared_page("hostile").page
     box = page.locator("#map").bounding_box()
     title = page.inner_text("#place-title")
     side = box["height"] / 3  # of a cell; the map keeps to the left of a wide canvas
@@ -265,9 +283,9 @@ def test_reports_on_land_are_cells_of_the_map(tmp_path, open_page):
     assert shown.complaints == []
 
 
-def test_a_click_anywhere_answers(page_file, open_page):
+def test_a_click_anywhere_answers(shared_page):
     """Of cells with a hole a click in the hole names the nearest cell and says so; sentences have the figures."""
-    page = open_page(page_file("holes")).page
+    page = shared_page("holes").page
     seen = page.evaluate("""async () => {
       const canvas = document.getElementById("map");
       const box = canvas.getBoundingClientRect();
@@ -310,8 +328,8 @@ def test_draws_follow_the_masses(page_file, open_page):
 
 
 @pytest.mark.parametrize("name", few_by_default(["plane", "factored", "factored, columns"], "factored"))
-def test_rows_beliefs_and_distances_are_those_of_python(page_file, open_page, name):
-    page, mechanism = open_page(page_file(name)).page, mechanism_of(name)
+def test_rows_beliefs_and_distances_are_those_of_python(shared_page, name):
+    page, mechanism = shared_page(name).page, mechanism_of(name)
     found = page.evaluate("""async () => {
       const packed = document.getElementById("data").textContent;
       const model = new Model(await openPage(packed));
@@ -391,10 +409,11 @@ def test_a_comparison_marks_broken_claims(page_file, open_page):
 @pytest.mark.parametrize(
     ("name", "width", "scheme"),
     [
-        ("park", 390, "dark"),
+        ("holes", 390, "dark"),
         *(
             pytest.param(*page, marks=pytest.mark.exhaustive)
             for page in (
+                ("park", 390, "dark"),
                 ("park", 1280, "light"),
                 ("income", 390, "light"),
                 ("sweep", 390, "dark"),
@@ -405,9 +424,12 @@ def test_a_comparison_marks_broken_claims(page_file, open_page):
         ),
     ],
 )
-def test_pages_fit_phones_and_are_accessible(page_file, open_page, name, width, scheme):
-    page = open_page(page_file(name), viewport={"width": width, "height": 844}, color_scheme=scheme).page
+def test_pages_fit_phones_and_are_accessible(shared_page, name, width, scheme):
+    page = shared_page(name).page
+    page.set_viewport_size({"width": width, "height": 844})
+    page.emulate_media(color_scheme=scheme)
     check_layout(page, width, scheme)
+    page.set_viewport_size({"width": 1280, "height": 720})
 
 
 STILL = """
@@ -445,7 +467,7 @@ def test_print_has_map_colours_and_proof(page_file, browser):
 def test_without_scripts_a_table_is_there(page_file, browser):
     context = browser.new_context(offline=True, java_script_enabled=False)
     page = context.new_page()
-    page.goto(page_file("plane").as_uri())
+    page.goto(page_file("hostile").as_uri())
     assert page.locator("noscript table tbody tr").count() == 9 or page.locator("table tbody tr").count() == 9
     assert "Nothing was proved" in page.inner_text("body")
     assert page.inner_text("#sentence").startswith("Protects cells, not positions")
