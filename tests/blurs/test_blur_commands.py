@@ -40,7 +40,7 @@ def test_command_has_the_audit_of_its_function(tmp_path):
     command = program(tmp_path, FUNCTION + PROGRAM.replace("SEED", "random.seed(given['seed'])"))
     names = {}
     exec(FUNCTION, names)
-    one, same = (md.blurs.audit_blur(blur, draws=300) for blur in (command, names["blur"]))
+    one, same = (md.blurs.audit_blur(blur, draws=100) for blur in (command, names["blur"]))
     assert one.is_coupled
     assert [finding.kind for finding in one.findings] == ["accuracy"]
     assert one.findings == same.findings
@@ -48,14 +48,14 @@ def test_command_has_the_audit_of_its_function(tmp_path):
 
 
 def test_command_that_ignores_the_seed_is_not_coupled(tmp_path):
-    audit = md.blurs.audit_blur(program(tmp_path, FUNCTION + PROGRAM.replace("SEED", "")), draws=300)
+    audit = md.blurs.audit_blur(program(tmp_path, FUNCTION + PROGRAM.replace("SEED", "")), draws=100)
     assert [finding.kind for finding in audit.findings] == ["accuracy"]
     assert not audit.is_coupled
 
 
 def test_command_that_starts_alike_has_a_repeated_seed(tmp_path):
     text = FUNCTION.replace(", 300\n", ",\n") + "random.seed(1)" + PROGRAM.replace("SEED", "")
-    audit = md.blurs.audit_blur(program(tmp_path, text), draws=300)
+    audit = md.blurs.audit_blur(program(tmp_path, text), draws=100)
     assert [finding.kind for finding in audit.findings] == ["repeated seed"]
     assert "Two runs" in audit.findings[0].sentence
 

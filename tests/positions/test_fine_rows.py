@@ -109,19 +109,20 @@ def test_symmetry_with_own_reports_leaves_the_optimum(parts, monkeypatch):
 
 
 @pytest.mark.parametrize("masked", few_by_default([False, True], True))
+@pytest.mark.usefixtures("near_noise")
 def test_certified_noise_is_near_noise_at_the_position(masked):
     """At 0.35 nats along a row; without a report in a cell, its draws go to the nearest one."""
-    mask = np.ones((4, 3), bool)
+    mask = np.ones((3, 2), bool)
     mask[2, 1] = not masked
-    rows = md.Domain.grid((24, 18), cell=100.0, unit="m")
-    reports = md.Domain.grid((4, 3), cell=600.0, unit="m", mask=mask)
+    rows = md.Domain.grid((18, 12), cell=100.0, unit="m")
+    reports = md.Domain.grid((3, 2), cell=600.0, unit="m", mask=mask)
     metric, prior = md.Euclidean(EPSILON, unit="m"), md.priors.uniform(rows)
     problem = md.DesignProblem(rows, metric, prior, md.losses.Distance(), reports=reports, parameters={"parts": 6})
     made = md.solve(Positions(problem), method="noise", bound=False)
     assert md.verify(made).certified
     noise = snapped_noise_loss(rows, reports, prior, EPSILON, problem.loss)
     assert noise < made.attrs["objective"] < (1.025 if masked else 1.008) * noise
-    holed = md.Domain.grid((4, 3), cell=600.0, unit="m", mask=np.arange(12).reshape(4, 3) > 0)
+    holed = md.Domain.grid((3, 2), cell=600.0, unit="m", mask=np.arange(6).reshape(3, 2) > 0)
     inside = md.DesignProblem(holed, metric, md.priors.uniform(holed), md.losses.Distance())
     with pytest.raises(md.errors.UnsuitableError, match="full rectangle"):
         md.solve(Positions(inside), method="noise", bound=False)

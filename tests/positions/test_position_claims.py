@@ -85,6 +85,7 @@ def worst_share(name, pairs, rows=None):
 
 
 @pytest.mark.parametrize("name", few_by_default(SIDES, "holes", "levels", "quarters"))
+@pytest.mark.usefixtures("coarse_any_bound")
 @pytest.mark.obligation("position-gradients")
 def test_claim_holds_for_pairs_of_positions(name):
     pairs = random_pairs(np.random.default_rng(0), domain_of(name), PAIRS)

@@ -89,6 +89,7 @@ def test_design_equals_statement_by_clarabel(case: str) -> None:
     assert (found.mass.sum(axis=1) == ROW_SUM).all()
 
 
+@pytest.mark.usefixtures("coarse_any_bound")
 def test_symmetry_does_not_change_result() -> None:
     assert [len(group(CASES[case]()).ways) for case in CASES] == [8, 4, 1, 1, 8]
     program = CASES["square"]()
@@ -129,6 +130,7 @@ def test_lower_corner_levels_cost_more() -> None:
     assert design_of(lower, gap=GAP).lower_bound > design_case("square").objective
 
 
+@pytest.mark.usefixtures("coarse_any_bound")
 def test_bound_holds_if_search_is_cut_short() -> None:
     program = CASES["varying level"]()
     whole, early = design_case("varying level"), design_of(program, gap=GAP, time_limit=1e-9)
@@ -193,6 +195,7 @@ def test_stopped_design_is_no_worse_than_noise(seconds: float) -> None:
     assert (found.lower_bound > 0) == (len(found.dual) > 0)
 
 
+@pytest.mark.usefixtures("coarse_any_bound")
 def test_reports_may_be_some_cells() -> None:
     """A rectangle with a corner without people, which is never reported: against Clarabel, by cones and by columns."""
     whole, mask = square(0, shape=(3, 4), loss="distance"), np.ones((3, 4), bool)

@@ -227,7 +227,7 @@ def false_of_page(words: str, contents: dict[str, Any], points: Any, mass: np.nd
 
 
 @pytest.mark.parametrize("many", [100, pytest.param(20_000, marks=pytest.mark.exhaustive)])  # 40 miss a sign of lifts
-@KINDS
+@pytest.mark.parametrize("kind", few_by_default(LIMITS, "lift"))
 def test_client_statements_on_mutants_are_true(kind: str, many: int, tmp_path: Path, record_property) -> None:
     """The client's words are in its README; a folder is there if and only if `verify` certifies the file."""
     mechanism, counts = honest_file(kind), Counts()

@@ -188,17 +188,17 @@ def test_interrupt_keeps_table_with_true_gap(method: str, when: int) -> None:
         if calls > when:
             raise KeyboardInterrupt
 
-    problem = load_problem("philadelphia", cells=8)
+    problem = load_problem("philadelphia", cells=6)
     design = optimal_design(problem, gap=1e-12, method=method, on_progress=stop)
     assert design.stopped == "interrupt"
     assert reference_violations(design.mass, problem.edges) == 0
-    assert 0 <= design.lower_bound <= optimum_of_eight() * (1 + SOLVED)
-    assert optimum_of_eight() <= design.loss * (1 + SOLVED)
+    assert 0 <= design.lower_bound <= optimum_of_six() * (1 + SOLVED)
+    assert optimum_of_six() <= design.loss * (1 + SOLVED)
 
 
 @cache
-def optimum_of_eight() -> float:
-    return optimal_design(load_problem("philadelphia", cells=8), gap=SOLVED, method="highs").loss
+def optimum_of_six() -> float:
+    return optimal_design(load_problem("philadelphia", cells=6), gap=SOLVED, method="highs").loss
 
 
 def test_time_running_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -224,9 +224,9 @@ def test_failing_solver_keeps_the_table(monkeypatch: pytest.MonkeyPatch) -> None
     def fail(*_: object, **__: object) -> None:
         raise SolverError("HiGHS gave no finite point", field="solver", value="", remedy="")
 
-    optimum = optimum_of_eight()
+    optimum = optimum_of_six()
     monkeypatch.setattr("mechdesign.solvers.incumbent.solve_linear_program", fail)
-    problem = load_problem("philadelphia", cells=8)
+    problem = load_problem("philadelphia", cells=6)
     design = optimal_design(problem, gap=1e-4)
     assert design.stopped == "gap"
     assert design.lower_bound <= optimum * (1 + SOLVED) <= design.loss * (1 + 2 * SOLVED)
