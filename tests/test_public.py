@@ -142,7 +142,7 @@ def public():
     }
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.exhaustive)])
+@pytest.mark.parametrize("every", [16, pytest.param(1, marks=pytest.mark.exhaustive)])
 def test_examples_of_every_public_name_run(every):
     """In one process: each name has an example, and all examples print the results in their docstrings."""
     finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()

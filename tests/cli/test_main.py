@@ -217,7 +217,6 @@ def test_traceback_can_be_requested(run, monkeypatch):
     assert err.splitlines()[-1].startswith("error: mechdesign: unexpected ZeroDivisionError")
 
 
-@pytest.mark.usefixtures("coarse_any_bound")
 @pytest.mark.parametrize("answer", ["refused", "raised"])
 @pytest.mark.parametrize(
     "words",
@@ -226,8 +225,9 @@ def test_traceback_can_be_requested(run, monkeypatch):
         ("solve", "line", "--cells", "3"),
         ("solve", "line", "--cells", "3", "--program", "eikonal", "--method", "factored", "-o", "x.nc"),
         ("audit", "table.csv", "--metric", "discrete", "--epsilon", "1", "-o", "x.nc"),
-        pytest.param(("area", ROOT / "problems/data/example_park.geojson", "--cell", "600", "--within", "200",
-                      "--factor", "2", "-o", "x.nc"), marks=needs("geo", "positions")),
+        pytest.param(("area", ROOT / "problems/data/example_park.geojson", "--cell", "600", "--within", "600",
+                      "--factor", "8", "--positions", "cells", "--program", "planar-laplace", "-o", "x.nc"),
+                     marks=needs("geo")),
     ],
 )  # fmt: skip
 def test_unverified_mechanism_is_not_saved(run, monkeypatch, tmp_path, words, answer):

@@ -6,6 +6,7 @@ import io
 import sys
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
@@ -116,6 +117,13 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
     assert "position loss to the true position" in " ".join(out.split())
 
 
+@cache
+def report_of(name):
+    """The report of a mechanism between positions."""
+    mechanism = position_mechanism(name)
+    return SolveReport.of(mechanism, verify(mechanism), seconds=1.0, file=None)
+
+
 @pytest.mark.parametrize(
     ("price", "said"),
     [
@@ -127,9 +135,7 @@ def test_a_sweep_fits(columns, monkeypatch, capsys):
 @pytest.mark.parametrize(("name", "order"), [("square", 2), ("quarters", 1)])
 def test_price_of_positions_and_advised_cell(capsys, name, order, price, said):
     """4 % fall to 1 % with cells of half the side at one level, of a fourth of it where the level varies."""
-    mechanism = position_mechanism(name)
-    report = SolveReport.of(mechanism, verify(mechanism), seconds=1.0, file=None)
-    show_words(replace(report, price=price).words())
+    show_words(replace(report_of(name), price=price).words())
     cell = SIDES[name] / 4 ** (1 / order)
     assert said.format(cell=cell) in " ".join(capsys.readouterr().out.split())
 

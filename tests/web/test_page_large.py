@@ -132,15 +132,16 @@ def test_two_workers_prove_what_one_proves(tmp_path):
     assert [len(joined["faults"]) > 0 for _, joined in pages] == [False, True, True]
 
 
-@pytest.mark.parametrize("bits", [32, 24])
+@pytest.mark.parametrize("bits", [pytest.param(32, marks=pytest.mark.exhaustive), 24])
 def test_rows_of_one_shape_are_packed_by_their_factors(tmp_path, monkeypatch, bits):
     """The browser has the rounded masses of Python, unit by unit; a table that was optimised has no such shape."""
     monkeypatch.setattr(page_table, "MOST_EXACT", 1)
     monkeypatch.setattr(page_table, "BITS", (bits,))
-    table = page_table.page_table(md.baselines.exponential(euclidean_grid((9, 13), 0.3)))
+    mechanism = md.baselines.exponential(euclidean_grid((9, 13), 0.3))
+    table = page_table.page_table(mechanism)
     assert page_table.units_of(table.stored.mechanism["mass"].values, bits, np.arange(117)).nbytes > 54_000
     assert len(table.container) < 8_000
-    texts = texts_of(md.baselines.exponential(euclidean_grid((9, 13), 0.3)))
+    texts = texts_of(mechanism)
     found = proved_in_node(tmp_path, [texts], run=MASSES)
     assert found["faults"] == []
     masses = np.array([int(mass) for mass in found["mass"]], np.uint64)
