@@ -18,7 +18,7 @@ from mechdesign.losses import TableLoss
 from mechdesign.mechanism.build import build_dataset
 
 QUICK = list(HealthCheck)  # a busy machine must not fail a test
-LAW = settings(derandomize=True, deadline=None, database=None, max_examples=20, suppress_health_check=QUICK)
+LAW = settings(derandomize=True, deadline=None, database=None, max_examples=40, suppress_health_check=QUICK)
 SOLVED_LAW = settings(LAW, max_examples=8)  # every example solves two or three programs, or writes a file
 NUMBERS = some.integers(0, 2**63 - 1) | some.floats() | some.text(max_size=5)  # values that a file may hold
 WEIGHTS = some.floats(1e-6, 1.0)
