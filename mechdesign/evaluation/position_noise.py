@@ -13,10 +13,13 @@ Source: Andrés et al. 2013, section 4; lattice rules: Sloan and Joe 1994, Latti
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from scipy.spatial import cKDTree
 
 from mechdesign.base.arrays import Floats, Points, Vector
+from mechdesign.base.validation import check_epsilon
 from mechdesign.evaluation.radial_laplace import radius_ppf
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance, Loss, SquaredDistance
@@ -32,13 +35,21 @@ def snapped_noise_loss(domain: Domain, reports: Domain, prior: Vector, epsilon: 
     # domain: cells of true positions, with the prior (n,); epsilon: in nats per unit. Time: 0.2 s.
     if domain.cell is None or domain.dimension != 2 or type(loss) not in (Distance, SquaredDistance):
         return None
-    cube = _lattice_rule()
-    position = _positions(domain, prior, cube[0], cube[1])
-    radius, angle = radius_ppf(cube[2], epsilon), 2 * np.pi * cube[3]
-    noisy = position + radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    u, v, radius, direction = _noise_of_one_nat()
+    position = _positions(domain, prior, u, v)
+    noisy = position + (radius / check_epsilon(epsilon))[:, None] * direction
     report = reports.points[cKDTree(reports.points).query(noisy)[1]]
     square = ((report - position) ** 2).sum(axis=1)
     return float(square.mean() if type(loss) is SquaredDistance else np.sqrt(square).mean())
+
+
+@cache
+def _noise_of_one_nat() -> tuple[Vector, Vector, Vector, Points]:
+    """Shares u, v of positions, radii at one nat per unit, and directions (k, 2); not to be changed in place."""
+    # 10 MB, kept because an area asks for this noise several times.
+    cube = _lattice_rule()
+    angle = 2 * np.pi * cube[3]
+    return cube[0], cube[1], radius_ppf(cube[2], 1.0), np.column_stack([np.cos(angle), np.sin(angle)])
 
 
 def _lattice_rule() -> Floats:

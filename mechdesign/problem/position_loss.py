@@ -11,6 +11,7 @@ L_i is exact for squared distances (`_MOMENTS`), and right to a relative 1e-12 f
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, lru_cache
 from itertools import product
 
 import numpy as np
@@ -126,16 +127,18 @@ def _distance(halves: list[tuple[Integers, Integers]], step: Step) -> Matrix:
         ((away, i),) = halves
         return np.asarray(np.where(away == 0, 0.25, np.abs(away) / 2)[i])
     (across, i), (along, j) = halves
-    return np.asarray(_cell_distances(across / 2, along / 2, step)[i, j])
+    return np.asarray(_cell_distances(tuple((across / 2).tolist()), tuple((along / 2).tolist()), step)[i, j])
 
 
-def _cell_distances(across: Floats, along: Floats, step: Step) -> Floats:
-    """L_i in sides of a cell for reports at displacements across x along, multiples of 1/2."""
+@lru_cache(maxsize=20)  # the ten steps of two sets of places: a design asks for each some eight times
+def _cell_distances(across_sides: tuple[float, ...], along_sides: tuple[float, ...], step: Step) -> Floats:
+    """L_i in sides of a cell for displacements across x along, multiples of 1/2; not to be changed in place."""
     # Gauss-Legendre rules of 20 x 20 nodes; for a report in the closed cell in two triangles a quadrant about it, where
     # the integrand is a product of analytic functions. The relative error is below 1e-12. The nearest singularity of a
     # rule lies on the ellipse of sum of half axes 1 + sqrt 2 or more, and (1 + sqrt 2)^-40 = 5e-16.
-    node, weight = leggauss(_NODES)
+    node, weight = _gauss_rule()
     position, share = node / 2, weight / 2
+    across, along = np.array(across_sides), np.array(along_sides)
     shares = [share * _spline(one, position) for one in step]
     table = np.zeros((len(across), len(along)))
     for s, a in zip(position, shares[0], strict=True):
@@ -146,11 +149,18 @@ def _cell_distances(across: Floats, along: Floats, step: Step) -> Floats:
     return table
 
 
+@cache
+def _gauss_rule() -> tuple[Floats, Floats]:
+    """Nodes and weights; not to be changed in place."""
+    return leggauss(_NODES)
+
+
+@cache  # some 90 triples: reports at centres, sides and corners, and the steps
 def _distance_within(x: float, y: float, step: Step) -> float:
     """L_i in sides of a cell for a report at (x, y) of the closed cell, measured from its centre."""
     # Quadrants about the report have sides of 0, 1/2 or 1. In each, two triangles: r the share of the long side and v
     # the slope, an area of r dr dv times the product of the sides.
-    node, weight = leggauss(_NODES)
+    node, weight = _gauss_rule()
     r, v = (node[:, None] + 1) / 2, (node[None, :] + 1) / 2
     area = weight[:, None] / 2 * weight[None, :] / 2 * r
     total = 0.0
