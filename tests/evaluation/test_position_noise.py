@@ -54,7 +54,7 @@ def test_noise_loss_agrees_with_random_draws(case):
 
 def test_noise_on_fine_cells_has_the_error_of_the_plane():
     """It is 2 / eps on the whole plane, and the border of a box of 60 nats saves some of it."""
-    domain = md.Domain.grid((200, 200), cell=0.3, unit="m")
+    domain = md.Domain.grid((100, 100), cell=0.6, unit="m")
     prior = np.full(domain.size, 1 / domain.size)
     assert 1.8 < snapped_noise_loss(domain, domain, prior, 1.0, md.losses.Distance()) < 2.0
 

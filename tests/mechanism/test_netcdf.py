@@ -20,6 +20,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from fixtures.forged_files import rewritten
+from fixtures.rows import few_by_default
 from test_storage import MARK, check_identical, square
 
 from mechdesign import load, save
@@ -387,7 +388,8 @@ def test_xarray_reads_saved_files(tmp_path: Path) -> None:
     assert result.attrs == UNNAMED
 
 
-def test_the_texts_of_the_largest_maps_fit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("cells", few_by_default([1 << 16, MB], 1 << 16))
+def test_the_texts_of_the_largest_maps_fit(cells: int, tmp_path: Path) -> None:
     """A level map of 1000 x 1000 cells is 20 MB of JSON."""
-    mechanism = rewritten(square(), problem="1.2345678901234567, " * MB)
+    mechanism = rewritten(square(), problem="1.2345678901234567, " * cells)
     check_identical(load(save(mechanism, tmp_path / "m.nc")), mechanism)

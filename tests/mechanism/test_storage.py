@@ -397,8 +397,8 @@ while True:
 """
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(200, marks=pytest.mark.exhaustive)])
-def test_killed_writer_leaves_a_complete_file(kills: int, tmp_path: Path) -> None:
+@pytest.mark.exhaustive
+def test_killed_writer_leaves_a_complete_file(tmp_path: Path) -> None:
     """SIGKILL at a random call of writing over a file: the one version or the other is there, whole."""
     target, sources = tmp_path / "m.nc", [tmp_path / "0.nc", tmp_path / "1.nc"]
     versions = [square(), rewritten(square(), problem="another")]
@@ -406,10 +406,10 @@ def test_killed_writer_leaves_a_complete_file(kills: int, tmp_path: Path) -> Non
         save(version, path)
     save(versions[0], target)
     rng, seen = np.random.default_rng(0), set()
-    for _ in range(kills):
+    for _ in range(200):
         command = [sys.executable, "-c", WRITER, *map(str, (target, *sources, rng.uniform(0, 2)))]
         assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
         loaded = load(target)
         seen.add(loaded.attrs["problem"])
         check_identical(loaded, versions[loaded.attrs["problem"] == "another"])
-    assert kills < 10 or len(seen) == 2
+    assert len(seen) == 2

@@ -26,7 +26,7 @@ from mechdesign.verification.verify import Verification
 FIGURES = ("expected_loss", "ratio", "row_ratio", "effective_epsilon", "claim", "position_claim", "violations")
 ATTRIBUTES = ("lower_bound", "objective", "remapped_loss")  # that outputs print as they stand
 NOT_PRINTED = ("lower_bound_of", "claimed_epsilon", "epsilon_lower_bound", "stopped", "sha256")
-LEADING = ("positions", "graph, doubled, minimax", "factored, framed")
+LEADING = ("positions", "graph, doubled, minimax")
 LIMITED = {"capped": limit_optimum, "capped by area": lambda: limit_optimum("area")}
 
 
