@@ -219,7 +219,7 @@ def faults(words: list[str], ended: dict, changed: bool) -> list[str]:
         said = "".join(lines)
     own = any(word.endswith(".py") for word in words)
     for text, meaning in (
-        ("report this, with the command", "a defect"),
+        ("report this with the command", "a defect"),
         ("does not fit in memory", "memory was asked for that was not there"),
         *(() if own else (("the problem file failed", "a shipped problem failed"),)),
     ):
