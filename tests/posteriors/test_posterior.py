@@ -86,7 +86,7 @@ def test_share_below_that_of_a_disc_is_refused() -> None:
 @pytest.mark.parametrize(
     ("people", "limit", "tolerance"),
     [
-        (np.full(16, 1000), PosteriorCap(radius=RADIUS, share="5/8"), ORACLE),
+        pytest.param(np.full(16, 1000), PosteriorCap(radius=RADIUS, share="5/8"), ORACLE, marks=pytest.mark.exhaustive),
         pytest.param(np.full(36, 1000), PosteriorCap(radius=RADIUS, share="1/3"), ORACLE, marks=pytest.mark.exhaustive),
         pytest.param(
             town(4), PosteriorCap(radius=RADIUS, share="5/6", people=town(4)), BLOCKS, marks=pytest.mark.exhaustive

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from conftest import ROOT
+from fixtures.rows import few_by_default
 from fixtures.tolerances import ORACLE, RESOLVED
 
 import mechdesign as md
@@ -74,7 +75,7 @@ def test_every_shipped_problem_is_listed():
 
 
 @pytest.mark.parametrize(
-    "name", ["income", "discrete", "line", pytest.param("euclidean", marks=pytest.mark.exhaustive), "neighbourhoods"]
+    "name", few_by_default(["income", "discrete", "line", "euclidean", "neighbourhoods"], "income", "discrete", "line")
 )
 def test_small_shipped_problem_meets_its_gap(name):
     for settings in [{}, *SETTINGS[name][::7]]:
