@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from inspect import getdoc, signature
 from typing import Any
@@ -15,7 +16,20 @@ TAKES_PARAMETERS = {"allow_extra_args": True, "ignore_unknown_options": True}
 _NAME_PARAMETERS = {"problem", "metric", "source"}  # arguments and options whose values have parameters of their own
 
 
-class ParameterCommand(typer.core.TyperCommand):
+class Command(typer.core.TyperCommand):
+    """A command that refuses a second value of an option that has one, where Click keeps the last."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            values, _, given = self.make_parser(ctx).parse_args(list(args))
+            for option, count in Counter(each for each in given if isinstance(each, typer.core.TyperOption)).items():
+                if count > 1 and not (option.multiple or option.is_flag):
+                    name = option.opts[-1].lstrip("-")
+                    raise InputError("given twice", field=name, value=values[option.name], remedy="give it once")
+        return super().parse_args(ctx, args)
+
+
+class ParameterCommand(Command):
     """A command that also takes parameters of a problem or metric. Unknown options are reported before other errors."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -79,7 +93,7 @@ def add_commands(to: typer.Typer, commands: Mapping[str, Any], panels: Mapping[s
         summary = " ".join((getdoc(run) or "").split("\n\n")[1:2]).replace("\n", " ")
         to.command(
             name,
-            cls=ProblemCommand if "problem" in parameters else ParameterCommand if "context" in parameters else None,
+            cls=ProblemCommand if "problem" in parameters else ParameterCommand if "context" in parameters else Command,
             context_settings=TAKES_PARAMETERS if "context" in parameters else None,
             short_help=summary,
             rich_help_panel=(panels or {}).get(name, rest),

@@ -47,9 +47,9 @@ def agrees(mechanism: xr.Dataset, bound: float) -> bool:
 
 def figure_differences(mechanism: xr.Dataset, figures: Mapping[str, float | None]) -> list[str]:
     """Reasons for attributes that differ from recomputed figures; None is not compared."""
-    stored: dict[str, float] = {name: mechanism.attrs.get(name, math.nan) for name in figures}
+    stored = {name: float(mechanism.attrs.get(name, math.nan)) for name in figures}
     return [
-        f"{name}: the file says {stored[name]!r}, recomputed {value!r}"
+        f"{name}: the file says {stored[name]!r}, recomputed {float(value)!r}"
         for name, value in figures.items()
         if value is not None and not (abs(stored[name] - value) <= AGREE * abs(value) < math.inf)
     ]

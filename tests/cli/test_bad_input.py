@@ -110,6 +110,7 @@ COMMANDS = {
     "parameter unknown": ("solve line --rows 6", "--rows", "input"),
     "parameter without a value": ("solve line --cells", "--cells", "input"),
     "parameter given twice": ("solve line --cells 5 --cells 6", "--cells", "input"),
+    "option given twice": ("compare line -o a.csv -o b.csv", "output", "input"),
     "option misspelt": ("solve line --gapp 1e-3", "--gapp", "input"),
     "option misspelt before": ("solve --prgram eikonal line", "--prgram", "input"),
     "parameter before the problem": ("solve --cells 15 philadelphia", "--cells", "input"),

@@ -166,7 +166,7 @@ def worker(tmp_path_factory, pytestconfig):
     for entry in ENTRIES if pytestconfig.getoption("--run-all") else ():
         words = entry.words({})
         ended = started.run(words, seconds=0)
-        assert ended["code"] in (0, 2), (words, ended)
+        assert ended["code"] in (0, 1, 2), (words, ended)  # 1: the table that is audited breaks its claim
         for name in ("a.nc", "x.csv", "x.png"):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / "web", ignore_errors=True)
