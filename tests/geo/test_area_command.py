@@ -137,7 +137,7 @@ def test_bad_input_is_named_and_leaves_no_file(run_json, tmp_path, changed, fiel
 
 def test_area_with_too_many_cells_is_refused_early(run_json, tmp_path, monkeypatch):
     monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=1e5))
-    code, output = run_json("area", PARK, *USUAL, "--cell", "100", "-o", tmp_path / "a.nc")
+    code, output = run_json("area", PARK, "--cell", "100", *USUAL[2:], "-o", tmp_path / "a.nc")
     assert (code, output["error"]["kind"], output["error"]["field"]) == (2, "size", "cell")
 
 

@@ -211,7 +211,8 @@ def test_a_river_between_two_people_does_not_raise_their_odds(run, run_json, riv
 
 def test_a_ragged_area_is_drawn_within_its_rectangle(run_json, river, tmp_path):
     pytest.importorskip("matplotlib")
-    words = ["area", *BANKS, "--cell", "160", "--forbidden", river, "--no-bound", "-o", tmp_path / "a.nc"]
+    coarser = ["160" if word == "80" else word for word in BANKS]
+    words = ["area", *coarser, "--forbidden", river, "--no-bound", "-o", tmp_path / "a.nc"]
     assert run_json(*words)[0] == 0
     figure = md.plot.mechanism(md.load(tmp_path / "a.nc"))
     figure.draw_without_rendering()
