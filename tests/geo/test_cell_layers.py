@@ -221,9 +221,9 @@ def test_cells_without_a_report_stay_if_people_are_there(tmp_path) -> None:
     mechanism = md.solve(problem)
     save_cells(mechanism, tmp_path / "c.geojson", origin=(12.5, 41.9))
     features = json.loads((tmp_path / "c.geojson").read_text())["features"]
-    told = [(one["properties"]["cell"], one["properties"]["probability"] > 0) for one in features]
-    assert len(told) == 19
-    assert (told[4], told[11], told[5]) == ((0, True), (1, True), (None, False))
+    cells = [(one["properties"]["cell"], one["properties"]["probability"] > 0) for one in features]
+    assert len(cells) == 19
+    assert (cells[4], cells[11], cells[5]) == ((0, True), (1, True), (None, False))
 
 
 @needs("positions")

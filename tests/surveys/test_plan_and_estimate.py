@@ -179,13 +179,13 @@ def test_on_earth_polygons_cut_and_degrees_come_back(run_json, tmp_path):
     ]
     (tmp_path / "r.csv").write_text("longitude,latitude\n" + "\n".join(lines) + "\n")
     words = ["estimate", tmp_path / "r.csv", area, "--areas", tmp_path / "west.geojson"]
-    code, told = run_json(*words, "-o", tmp_path / "e.geojson", "--cells")
+    code, printed = run_json(*words, "-o", tmp_path / "e.geojson", "--cells")
     assert code == 0
-    assert [row["area"] for row in told["areas"]] == ["west", "elsewhere"]
-    assert all(row["low"] <= 0.5 <= row["high"] for row in told["areas"])
+    assert [row["area"] for row in printed["areas"]] == ["west", "elsewhere"]
+    assert all(row["low"] <= 0.5 <= row["high"] for row in printed["areas"])
     features = json.loads((tmp_path / "e.geojson").read_text(encoding="utf-8"))["features"]
-    assert len(features) == len(told["cells"])
-    for feature, cell in zip(features, told["cells"], strict=True):
+    assert len(features) == len(printed["cells"])
+    for feature, cell in zip(features, printed["cells"], strict=True):
         ring = np.array(feature["geometry"]["coordinates"][0])
         assert (ring[0] == ring[-1]).all()
         assert _turn(ring) > 0

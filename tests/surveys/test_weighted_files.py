@@ -134,11 +134,11 @@ def test_command_writes_every_format_of_weighted_shares(run_json, tmp_path) -> N
     words = ["estimate", tmp_path / "w.csv", tmp_path / "m.nc", "--weights", "w", "--by", "age"]
     files = [tmp_path / f"e{suffix}" for suffix in (".nc", ".html", ".csv", ".gpkg", ".parquet", ".geojson")]
     outputs = [word for path in files for word in ("-o", path)]
-    code, told = run_json(*words, "--areas", tmp_path / "districts.geojson", *outputs)
+    code, printed = run_json(*words, "--areas", tmp_path / "districts.geojson", *outputs)
     assert code == 0
     frame = geopandas.read_file(tmp_path / "e.gpkg")
-    assert len(frame) == len(told["areas"]) == 6
-    for row, (_, feature) in zip(told["areas"], frame.iterrows(), strict=True):
+    assert len(frame) == len(printed["areas"]) == 6
+    for row, (_, feature) in zip(printed["areas"], frame.iterrows(), strict=True):
         assert (row["domain"], row["area"]) == (feature["domain"], feature["area"])
         assert feature["share"] == pytest.approx(row["share"])
     assert geopandas.read_parquet(tmp_path / "e.parquet")["code"].tolist()[0] == 7

@@ -104,10 +104,10 @@ export const ready = openClient({{ storage: fileStorage("memory.json") }});
 
 def test_every_import_has_types_in_the_package(app) -> None:
     """Two ways: the condition "types" of package.json, and the names that TypeScript looks for beside a file."""
-    told = json.loads((app / "web" / "package.json").read_text())
-    listed = set(told["files"])
+    package = json.loads((app / "web" / "package.json").read_text())
+    listed = set(package["files"])
     beside = {"./report.mjs": "./report.d.mts", "./report.bin": "./report.d.bin.ts"}
-    for entry in (told["exports"][name] for name in (".", "./report.mjs", "./report.bin")):
+    for entry in (package["exports"][name] for name in (".", "./report.mjs", "./report.bin")):
         assert entry["types"] == beside[entry["default"]]
         assert {entry["types"].removeprefix("./"), entry["default"].removeprefix("./")} <= listed
         assert (app / "web" / entry["types"]).is_file()

@@ -38,7 +38,7 @@ function forget() {
   [worker, table] = [null, null];
   byId("save").disabled = true;
   byId("sentence").textContent = "Draw a box, choose a factor and a radius, and design.";
-  byId("claim").textContent = "There is no table yet.";
+  byId("claim").textContent = "No table was designed yet.";
   byId("place").textContent = "";
   for (const id of ["faults", "proved", "assumed"]) byId(id).parentElement.hidden = true;
   badge("partly", "No table yet", "Nothing was computed.");

@@ -4,7 +4,7 @@ const FIRST_SHARE = 1e-11; // of the uniform table in the mixture; raised until 
 const LARGEST_SHARE = 1e-2;
 
 /** Masses (secrets x reports) that satisfy every inequality in integers: of the columns, and of as much of the uniform
- * table as rounding needs. Throws RangeError if there are none. */
+ * table as rounding needs. Throws RangeError if no such masses are found. */
 function repairedMasses(columns, edges) {
   const tail = edges.map((edge) => edge.tail);
   const head = edges.map((edge) => edge.head);

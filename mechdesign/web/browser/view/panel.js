@@ -65,7 +65,7 @@ function placeFacts(model, u, row, point) {
   return facts;
 }
 
-/** The report whose place or cell holds secret u; -1 if there is none, or reports are not places. */
+/** The report whose place or cell holds secret u; -1 if no report does, or reports are not places. */
 function trueReport(model, u) {
   if (!model.located) return -1;
   return model.reportAt ? (model.reportAt[u] ?? -1) : model.cellOf.indexOf(u);
