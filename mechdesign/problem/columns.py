@@ -29,7 +29,7 @@ POPULATION: Names = (
 INDEX = {"", "index", "id", "ids", "row", "rows", "rowname", "rownames", "unnamed0", "nr", "fid", "ogcfid", "objectid"}
 
 _YEAR = re.compile(r"((19|20)\d\d|100|[12]0)$")
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([ '\u2019\u00a0\u202f_.,]\d{3})+([.,]\d+)?")
 GROUPED = re.compile(r"(?<![\d.,])[1-9]\d{0,2}[.,]\d{3}(?![\d.,])")  # decimals, or one thousand and more
 _MISSING = {
@@ -150,10 +150,13 @@ def number_of(word: str, decimal: str, *, shares: bool = False) -> float:
 def numbers_in(words: AnyArray, decimal: str, doubtful: str | None, field: str) -> Floats:
     """The numbers (n, m) of texts."""
     shares = field == "table"
+    read = np.vectorize(lambda word: number_of(word, decimal, shares=shares), otypes=[float])
+    # NumPy is faster, but reads 1_0 and digits of other scripts too.
+    every = "".join(words.ravel().tolist())
     try:
-        table = words.astype(float)
+        table = words.astype(float) if every.isascii() and "_" not in every else read(words)
     except ValueError:
-        table = np.vectorize(lambda word: number_of(word, decimal, shares=shares), otypes=[float])(words)
+        table = read(words)
     invalid = np.argwhere(~np.isfinite(table))
     if len(invalid):
         row, column = invalid[0]

@@ -192,7 +192,7 @@ def _read_ascii(source: Path) -> Pixels:
     lines = _with_decimal_points(content.decode(encoding, errors="replace"), source).splitlines()
     header: dict[str, float] = {}
     while lines and (words := lines[0].lower().split())[:1] and words[0][0].isalpha() and words[0] != "nan":
-        header[words[0]] = float(words[1])
+        header[words[0]] = float(_numbers(words[1])[0])
         lines.pop(0)
 
     def number(*names: str) -> float:
@@ -202,7 +202,7 @@ def _read_ascii(source: Path) -> Pixels:
         raise FileFormatError(f"header lacks {names[-1]}", field="raster", value=source)
 
     columns, rows = int(number("ncols")), int(number("nrows"))
-    numbers = np.array(" ".join(lines).split(), float)
+    numbers = _numbers(" ".join(lines))
     if numbers.size != rows * columns or rows < 1 or columns < 1:
         description = f"{source}: {numbers.size} values"
         raise FileFormatError(f"header announces {rows} x {columns} values", field="raster", value=description)
@@ -221,6 +221,13 @@ def _read_ascii(source: Path) -> Pixels:
     return Pixels(
         name=source.name, x=axes[0], y=axes[1], load=_values(values), crs=crs, words=crs or "", title=source.name
     )
+
+
+def _numbers(text: str) -> Vector:
+    """The numbers between spaces; ValueError for 1_0 and digits of other scripts, which NumPy reads too."""
+    if "_" in text or not text.isascii():
+        raise ValueError("must be numbers in the digits 0-9")
+    return np.array(text.split(), float)
 
 
 def _with_decimal_points(text: str, source: Path) -> str:

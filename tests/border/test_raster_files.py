@@ -120,6 +120,8 @@ def ascii_grid(folder, body, head="ncols 2\nnrows 2\nxllcorner 0\nyllcorner 0\nc
         ("1,500 2\n3 4\n", "utf-8", None),  # 1.5 or 1,500
         ("1,500.5 2\n3 4\n", "utf-8", None),
         ("1,2,3,4\n", "utf-8", None),
+        ("1_5 2\n3 4\n", "utf-8", None),
+        ("1\uff15 2\n3 4\n", "utf-8", None),
         ("1,2\n3,4\n", "utf-8", None),  # two numbers for four
         ("-9999 2\n3 4\n", "utf-8", None),  # NODATA of ESRI if none is declared
     ],
