@@ -68,6 +68,7 @@ _STENCIL = 32  # neighbours of (pairs): 16 cost 0.5 % of the bound, 48 gain 0.2 
 _GRID = 32  # N of (3)
 _AT_ONCE = 128  # fields of (3)
 _WIDEST = (math.sqrt(2) + math.asinh(1)) / 3  # D of (3)
+_MOST = 2 * math.log(_GRID) + 1  # nats: e to this exceeds max b / mean b of (3)
 _MEAN_DISTANCE = 0.5215  # of two points of a unit square, rounded up: 0.52140543
 _UP = 1 + 2.0**-40
 _MARGIN = 2.0**-20  # of half a square: more than coordinates lose by rounding
@@ -120,7 +121,7 @@ class Squares:
 def any_bound(program: Positions, count: int, *, tolerance: float, deadline: float = math.inf) -> AnyBound | None:
     """The bound with `count` squares along the first axis; None if none was found in time, or none is known."""
     squares = squares_of(program, count)
-    if squares is None or not squares.fits:
+    if squares is None or not squares.fits or not squares.cost.any():
         return None
     costs = np.ascontiguousarray(squares.cost[:, squares.group.reports])
     point = solve_cone_blocks(
@@ -285,9 +286,10 @@ def _lowered_losses(away: Floats, squared: bool, nats: Floats) -> Floats:
         f = np.sqrt(f)
     a, excess = _field_lengths(f)
     b, excess_of_a = _field_lengths(a)
-    within = np.minimum(b.max(axis=(1, 2)), np.exp(z * _WIDEST) * b.mean(axis=(1, 2)))
+    # Larger exponents change neither the minimum nor a bound that is negative already, but overflow.
+    within = np.minimum(b.max(axis=(1, 2)), np.exp(np.minimum(z * _WIDEST, _MOST)) * b.mean(axis=(1, 2)))
     of_a = a.mean(axis=(1, 2)) + z * within + excess_of_a
-    part = math.sqrt(2) * z / _GRID
+    part = np.minimum(math.sqrt(2) * z / _GRID, 700.0)
     lowered = f.mean(axis=(1, 2)) - z * of_a - excess - _MEAN_DISTANCE / _GRID * slope * np.expm1(part) / 2
     lowered -= slope * 10.0**-_DIGITS  # displacements were rounded
     # l >= 0, so that 0 is a bound too. The last factor covers rounding of the means.

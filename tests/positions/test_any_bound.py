@@ -59,6 +59,15 @@ def test_square_loss_is_below_that_of_any_density(loss, z):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+def test_square_loss_of_many_nats_is_zero(loss):
+    """Also where exponentials of the nats overflow; a bound of 0 is not searched for."""
+    lowered = every._lowered_losses(np.array([[1.0, 0.5], [3, 2]]), loss == "squared", np.array([1.0, 1e3, 1e100]))
+    assert (lowered[0] > 0).all()
+    assert not lowered[1:].any()
+    assert every.any_bound(program_of((2, 2), nats=1e4, loss=loss), 2, tolerance=0.1) is None
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 def test_bound_is_the_optimum_of_its_linear_program(loss):
     """Over all pairs of squares and without symmetry, by HiGHS; neighbours and reflections lose little."""
     prior = np.random.default_rng(3).random(6)
