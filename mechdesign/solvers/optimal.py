@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from mechdesign.base import interrupts
+from mechdesign.base.arrays import Masses
 from mechdesign.base.memory import require_memory
 from mechdesign.base.threads import OutOfTime
 from mechdesign.base.time_budget import TimeBudget
 from mechdesign.closed_forms.best import ClosedForm
 from mechdesign.errors import InputError
+from mechdesign.mechanism.certificate import ROW_SUM
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import stack_rows
 from mechdesign.solvers.choose import Attempt, optimal_attempts, whole_trials
@@ -46,10 +48,22 @@ def solve_optimal(
         # A bound that needs no pricing: with it the closed form may meet the gap already.
         if floor is not None:
             incumbent.record_bound(plain_bound(task, *anchor_multipliers(task.pricer, task.cost)))
-        return run_routes(_routes(task, attempts, blocks), task, incumbent, budget)
+        stopped = run_routes(_routes(task, attempts, blocks), task, incumbent, budget)
+        # Edges below 2^-30 nats leave no room for a repair: no search is as good as the constant report there.
+        if incumbent.objective > task.constant:
+            incumbent.try_table(task.assess(_constant_masses(problem)))
+        return Stop.GAP if incumbent.is_close else stopped
 
     stopped = interrupts.interruptible(search, Stop.INTERRUPT)
     return _design(task, incumbent, blocks, stopped, ends=budget.deadline + TIME_MODEL.grace(limit))
+
+
+def _constant_masses(problem: DesignProblem) -> Masses:
+    """The best report from every secret, as masses (n, m) that satisfy every claim."""
+    count = problem.reports.size
+    mass = np.ones((problem.domain.size, count), np.uint64)
+    mass[:, problem.best_constant] = ROW_SUM - (count - 1)
+    return mass
 
 
 def _routes(task: Task, attempts: list[Attempt], blocks: BlockRoute) -> list[Route]:

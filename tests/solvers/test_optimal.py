@@ -30,6 +30,7 @@ from mechdesign import (
     load_problem,
     priors,
     solve,
+    verify,
 )
 from mechdesign.base import time_budget
 from mechdesign.errors import InputError, SizeError, SolverError
@@ -39,6 +40,17 @@ PHILADELPHIA = 0.769355  # 15 x 15, 8 neighbours, edges integrated exactly
 PHILADELPHIA_ROUNDING = 2e-6
 FARTHEST = 0.190525896  # 10 x 10: the whole program at five scalings of its variables, simplex method
 WRONG_QUADRATURE = 0.77135  # the optimum with one 4-point Gauss rule per edge
+
+
+def test_edges_below_the_repair_take_the_constant_report() -> None:
+    """Below 2^-30 nats no table is repaired. The constant report is 1e-9 of the loss from the optimum there."""
+    domain = grid(4)
+    problem = DesignProblem(domain, Euclidean(1e-10, unit="cell"), [0.1, 0.2, 0.3, 0.4], Distance())
+    made = solve(problem)
+    assert made.attrs["stopped"] == "gap"
+    assert made.attrs["expected_loss"] == pytest.approx(problem.constant_loss, rel=1e-12)
+    assert made.attrs["lower_bound"] >= (1 - 1e-8) * problem.constant_loss
+    assert verify(made).certified
 
 
 @pytest.mark.parametrize(
