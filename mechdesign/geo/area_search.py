@@ -124,9 +124,7 @@ class AreaSearch:
                 if statement.varies and not is_explicit:
                     # No formula predicts the cost of positions where levels vary. Factors between cells take seconds,
                     # so the two are compared.
-                    cells_loss = position_loss(self._between_cells(statement.problem(), "eikonal"))
-                    unit = problem.loss_unit
-                    reason = choose.too_costly(position_loss(mechanism), cells_loss, unit)
+                    reason = choose.too_costly(position_loss(mechanism), self._cells_loss(), problem.loss_unit)
                 if reason is None:
                     parts = round(statement.domain.spacing / problem.domain.spacing)
                     return mechanism, problem, BetweenPositions(method=method, parts=parts), None
@@ -138,6 +136,15 @@ class AreaSearch:
         elif self.program == "auto":
             choice = choose.chosen_program(problem)
         return self._between_cells(problem, choice.program), problem, choice, reason
+
+    def _cells_loss(self) -> float | None:
+        """The loss of factors between cells; None if the cells fall into parts, which have no such design."""
+        try:
+            return position_loss(self._between_cells(self.statement.problem(), "eikonal"))
+        except InputError as error:
+            if error.field != "mask":
+                raise
+            return None
 
     def _program_of_positions(self) -> tuple[Positions, str]:
         """The program between positions with the rows that the rule takes, and its method."""

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from fixtures.absent_capabilities import needs
 from fixtures.areas import PARK, domain_of, points_of
 from fixtures.export_mechanisms import prove_export
 from fixtures.rows import few_by_default
@@ -209,6 +210,35 @@ def test_varying_levels_accept_eikonal_weights(run_json, tmp_path):
     code, outcome = run_json("area", PARK, *USUAL[:2], *USUAL[6:], *options, "-o", tmp_path / "a.nc")
     assert (code, outcome["program"], outcome["certified"]) == (0, "eikonal", True)
     assert outcome["alternative_loss"] > outcome["loss"]
+
+
+@pytest.mark.exhaustive
+@needs("positions")
+def test_cells_in_parts_have_a_design_between_positions(run_json, tmp_path):
+    """No edge joins the parts of the park in cells of 600 m, and so no factor between cells is there to compare."""
+    map_ = tmp_path / "map.asc"
+    map_.write_text("ncols 3\nnrows 3\nxllcorner -9000\nyllcorner -9000\ncellsize 6000\n1 2 3\n4 5 6\n7 8 9\n")
+    words = ["area", PARK, "--cell", "600", "--levels-from", map_, "--nats-per-cell", "9e3", "-o", tmp_path / "a.nc"]
+    code, outcome = run_json(*words)
+    assert (code, outcome["program"], outcome["certified"]) == (0, "positions", True)
+
+
+def test_loss_of_cells_in_parts_is_unknown():
+    parts = md.Domain.grid((1, 3), cell=1.0, unit="m", mask=np.array([[True, False, True]]))
+    metric = md.Eikonal(level=md.PrivacyLevel.constant(1.0, "m"))
+    problem = md.DesignProblem(parts, metric, md.priors.uniform(parts), md.losses.Distance())
+    search = area_search.AreaSearch(
+        statement=SimpleNamespace(problem=lambda: problem),
+        program="auto",
+        positions=None,
+        limit=None,
+        gap=1e-3,
+        ends=math.inf,
+        bound=None,
+        on_note=print,
+        on_progress=None,
+    )
+    assert search._cells_loss() is None
 
 
 @pytest.mark.parametrize(
