@@ -26,6 +26,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from mechdesign.base.arrays import Matrix
+from mechdesign.base.memory import require_memory
 from mechdesign.base.units import unit_word
 from mechdesign.closed_forms.geometric import clamped_table, normalised_table
 from mechdesign.closed_forms.lattice_noise import TAIL_NATS
@@ -87,6 +88,8 @@ class Family:
     def expected_distances(self, problem: DesignProblem) -> Callable[[float], float]:
         """The left-hand side of (1), in units, as a function of eps; each call makes one table."""
         require_distances(problem.domain)
+        sizes = problem.domain.size, problem.reports.size
+        require_memory(*sizes, tables=2, noun="a table and its distances")
         # (1) is <weights, P>.
         weights = problem.prior_array[:, None] * problem.domain.euclidean_to(problem.reports)
 

@@ -122,6 +122,7 @@ def test_a_matched_comparison_needs_the_euclidean_metric() -> None:
         ({"prior": "tourists"}, "prior"),
         ({"prior": "checkins", "cells": 12}, "cells"),
         ({"cells": 1}, "cells"),
+        ({"cells": 1000}, "cells"),  # a million places: no table fits in memory
         ({"distance": 0.0}, "distance"),
         ({"distance": -450.0}, "distance"),
         ({"distance": float("nan")}, "distance"),
