@@ -87,9 +87,9 @@ def test_the_script_measures_what_it_says():
     assert [float(closed) for _, closed in pairs] == [100, 400]  # 2 / eps, 2 n / eps in m
     for simulated, closed in pairs:
         assert float(simulated) == pytest.approx(float(closed), rel=SIMULATED)
-    assert ended.stdout.count("left\n") == 4
+    assert ended.stdout.count("remaining\n") == 4
     assert "0: the report of this secret was remembered" in ended.stdout
-    assert "refused: budget: costs more than is left of a limit of 4" in ended.stdout
+    assert "refused: budget: costs more than remains of a limit of 4" in ended.stdout
 
 
 @pytest.mark.parametrize(

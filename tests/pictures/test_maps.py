@@ -300,7 +300,7 @@ def test_one_function_saves_every_picture(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(InputError, match="exists already"):
         save_plot(table(MASKED), tmp_path / "mechanism.svg")
     for other in (xr.Dataset(attrs={"schema": "other"}), CASES[MASKED]()):
-        with pytest.raises(InputError, match="is no mechanism") as caught:
+        with pytest.raises(InputError, match="is not a mechanism") as caught:
             save_plot(other, tmp_path / "other.svg")
         assert caught.value.field == "result"
     assert save_plot(plot_mechanism(table(MASKED)), tmp_path / "figure.svg").exists()
