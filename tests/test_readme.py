@@ -67,7 +67,7 @@ def test_the_snippets_of_the_readme_run(tmp_path, monkeypatch, capsys):
 @pytest.mark.study
 def test_the_script_of_the_comparison_prints_its_table(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (script,) = snippets(COMPARE)
+    script = snippets(COMPARE)[0]
     exec(compile(script, "compare.md", "exec"), {})
     first, certified, _, *rows = capsys.readouterr().out.splitlines()
     assert certified == "True"

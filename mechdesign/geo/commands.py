@@ -31,7 +31,7 @@ from mechdesign.cli.options import (
     whole,
 )
 from mechdesign.cli.remedies import as_options, option_names
-from mechdesign.cli.values import parse_box, parse_epsilon, parse_radius, positive_number
+from mechdesign.cli.values import parse_box, parse_epsilon, parse_radius
 from mechdesign.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from mechdesign.posteriors.limits import PosteriorCap
 
 _DEFAULT_FACTOR = 2.0  # whose radius `level --epsilon E` prints
-_DEFAULT_PEOPLE_PER_DISC = 2000.0
 _PRIOR_HELP = "Raster of the population: .tif, .nc or .asc. Pixels are added up in each cell. Default: a uniform prior."
 _PRIOR_IS_HELP = "Values of --prior: people per pixel, or per area. Default: guessed, with a note."
 _NODATA_HELP = "Value of pixels of --prior without data, 0 for nobody. Default: an error at centres of cells."
@@ -95,7 +94,7 @@ def area(
     nats_per_cell: Annotated[float, real("--nats-per-cell", metavar="NATS", help=_STEEP_HELP)] = 50.0,
     variable: Annotated[str | None, typer.Option("--variable", metavar="NAME", help=_VARIABLE_HELP)] = None,
     crs: CrsOption = None,
-    people: Annotated[str | None, typer.Option("--people", metavar="FILE", help=_PEOPLE_HELP)] = None,
+    people: Annotated[Path | None, typer.Option("--people", metavar="FILE", help=_PEOPLE_HELP)] = None,
     people_per_disc: Annotated[float | None, real("--people-per-disc", metavar="COUNT", help=_COUNT_HELP)] = None,
     radii: Annotated[str | None, typer.Option("--radii", metavar="MIN,MAX", help=_RADII_HELP)] = None,
     columns: ColumnsOption = None,
@@ -120,7 +119,7 @@ def area(
     from mechdesign.base.interrupts import two_steps
     from mechdesign.base.units import canonical_unit
     from mechdesign.geo.area_design import design
-    from mechdesign.geo.area_inputs import LevelsFromPeople, LevelsFromRaster, RasterPrior
+    from mechdesign.geo.area_inputs import LevelsFromRaster, RasterPrior
     from mechdesign.mechanism.storage import save
     from mechdesign.output.text_tables import note, note_compiling, progress, show
 
@@ -129,17 +128,15 @@ def area(
         raise InputError("must end in .nc", field="output", value=output, remedy=remedy)
     check_outputs((output, check_target), overwrite=overwrite)
     name = output.stem if area is None else area.stem
-    levels, census = _people_options(
-        levels_from, people, people_per_disc, radii, variable=variable, by_discs=extra is not None and extra.has_disc
-    )
+    levels = _levels(levels_from, people_per_disc, radii, variable=variable)
     if prior is None:
         _refuse("--prior", {"prior-is": prior_is, "nodata-is": nodata_is})
     if prior is None and not isinstance(levels, LevelsFromRaster):
         _refuse("rasters", {"variable": variable})
-    if census is None and not isinstance(levels, LevelsFromPeople):
+    if people is None:
         _refuse("CSV files of people", {"columns": columns})
-    inputs = InputOptions(columns, crs, census)
-    inputs.refuse_unused_system(area, forbidden, levels_from, prior, census)
+    inputs = InputOptions(columns, crs, people)
+    inputs.refuse_unused_system(area, forbidden, levels_from, prior, people)
     note_compiling()
     with two_steps(), progress(name) as on_progress:  # the first Ctrl-C ends the search
         with option_names(limit="disc"):
@@ -151,7 +148,7 @@ def area(
                 epsilon=epsilon,
                 unit=unit,
                 forbidden=forbidden,
-                people=census,
+                people=people,
                 prior=None if prior is None else RasterPrior(prior, kind=prior_is, nodata=nodata_is, variable=variable),
                 levels=levels,
                 nats_per_cell=nats_per_cell,
@@ -185,31 +182,17 @@ def _refuse(owner: str, options: Mapping[str, object]) -> None:
             raise InputError(f"applies only to {owner}", field=name, value=value, remedy="leave it out")
 
 
-def _people_options(
-    levels_from: Path | None,
-    people: str | None,
-    people_per_disc: float | None,
-    radii: str | None,
-    *,
-    variable: str | None,
-    by_discs: bool,
-) -> tuple[LevelsFromPeople | LevelsFromRaster | None, Path | None]:
-    """Levels that vary, and the CSV file of people."""
-    # Also accepts the older --levels-from FILE.csv, and --people COUNT for --people-per-disc.
+def _levels(
+    levels_from: Path | None, people_per_disc: float | None, radii: str | None, *, variable: str | None
+) -> LevelsFromPeople | LevelsFromRaster | None:
+    """Levels that vary; None for a single one."""
     from mechdesign.geo.area_inputs import LevelsFromPeople, LevelsFromRaster
-    from mechdesign.problem.text import is_csv
 
-    path = levels_from if levels_from is not None and is_csv(levels_from) else None
-    is_count = people is not None and not by_discs and people_per_disc is None and not is_csv(Path(people))
-    census = None if people is None or is_count else Path(people)
-    count = positive_number(people, "people") if people is not None and is_count else people_per_disc
-    follow_people = path is not None or (people_per_disc is not None and levels_from is None)
-    if not follow_people:
-        _refuse("levels from people", {"people" if is_count else "people-per-disc": count, "radii": radii})
-        return (None if levels_from is None else LevelsFromRaster(levels_from, variable=variable)), census
+    if people_per_disc is None or levels_from is not None:
+        _refuse("levels from people", {"people-per-disc": people_per_disc, "radii": radii})
+        return None if levels_from is None else LevelsFromRaster(levels_from, variable=variable)
     least, most = (None, None) if radii is None else _parse_radii(radii)
-    count = _DEFAULT_PEOPLE_PER_DISC if count is None else count
-    return LevelsFromPeople(count, least=least, most=most, path=path), census
+    return LevelsFromPeople(people_per_disc, least=least, most=most)
 
 
 def _parse_radii(words: str) -> list[float]:

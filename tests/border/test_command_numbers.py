@@ -117,8 +117,14 @@ def test_thousands_with_separators_are_never_radii(run, mechanism, number, separ
         ("sample MECHANISM --at 1,850 2,000", "at"),
         ("area --box 12,47,41,87,12,52,41,91 --cell 500 --within 200 --factor 2 -o x.nc", "box"),
         ("area --box 12.47,41.87,12.52,41.91 --cell 1,000 --within 200 --factor 2 -o x.nc", "cell"),
-        ("area --box 12.47,41.87,12.52,41.91 --cell 500 --levels-from p.csv --radii 1,850,5,000 -o x.nc", "radii"),
-        ("area --box 12.47,41.87,12.52,41.91 --cell 500 --levels-from p.csv --people 2,000 -o x.nc", "people"),
+        (
+            "area --box 12.47,41.87,12.52,41.91 --cell 9 --people p.csv --people-per-disc 9 --radii 1,850,5,000 -o x.nc",
+            "radii",
+        ),
+        (
+            "area --box 12.47,41.87,12.52,41.91 --cell 500 --people p.csv --people-per-disc 2,000 -o x.nc",
+            "people-per-disc",
+        ),
         ("audit TABLE --metric discrete --factor 1,5", "factor"),
         ("audit TABLE --metric euclidean --within 1,000 --factor 2 --grid 2 --cell 100", "within"),
         ("audit TABLE --metric euclidean --within 1000 --factor 2 --grid 2 --cell 1,000", "cell"),

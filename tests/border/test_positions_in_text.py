@@ -168,9 +168,9 @@ def test_commands_read_people_in_metres(run, run_json, tmp_path):
         code, out, err = run(*command, "--people", plane)
         assert code == 2
         assert "--crs EPSG:27700" in " ".join((out + err).split())
-    levels = ("--people", 100, "--radii", "500,4000")
+    levels = ("--people-per-disc", 100, "--radii", "500,4000")
     results = [
-        run_json("area", box, *words, *levels, "--levels-from", *source)
+        run_json("area", box, *words, *levels, "--people", *source)
         for source in ((earth,), (plane, "--crs", "EPSG:32633"))
     ]
     assert [code for code, _ in results] == [0, 0]

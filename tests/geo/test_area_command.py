@@ -29,6 +29,7 @@ pyproj = pytest.importorskip("pyproj")
 pytest.importorskip("shapely")
 
 USUAL = ["--cell", "400", "--within", "400", "--factor", repr(math.exp(1.3862)), "--positions", "cells"]
+FOLLOW = ["--people", "people.csv", "--people-per-disc", "2000"]
 GEOD = pyproj.Geod(ellps="WGS84")
 
 
@@ -389,18 +390,7 @@ def people_file(folder):
 def test_levels_from_people(run_json, tmp_path):
     """Second route: the same level and prior from the functions of the package."""
     people, file = people_file(tmp_path), tmp_path / "area.nc"
-    words = [
-        "area",
-        PARK,
-        "--cell",
-        "400",
-        "--levels-from",
-        people,
-        "--people",
-        "600",
-        "--radii",
-        "300,2e3",
-    ]
+    words = ["area", PARK, "--cell", "400", "--people", people, "--people-per-disc", "600", "--radii", "300,2e3"]
     code, outcome = run_json(*words, "--program", "eikonal", "-o", file)
     assert (code, outcome["certified"], outcome["program"]) == (0, True, "eikonal")
     mechanism = md.load(file)
@@ -414,7 +404,7 @@ def test_levels_from_people(run_json, tmp_path):
 
 
 def test_the_sentence_on_levels_from_people(run, tmp_path):
-    options = ["--levels-from", people_file(tmp_path), "--people", "600", "--radii", "300,2e3"]
+    options = ["--people", people_file(tmp_path), "--people-per-disc", "600", "--radii", "300,2e3"]
     words = ["area", "--box", "2.34,48.855,2.345,48.86", "--cell", "200", *options, "--factor", "4"]
     output = " ".join(run(*words, "--program", "planar-laplace", "-o", tmp_path / "b.nc")[1].split())
     assert (
@@ -427,19 +417,21 @@ def test_the_sentence_on_levels_from_people(run, tmp_path):
     ("words", "field"),
     [
         (["--people", "100"], "people"),
-        (["--levels-from", "people.csv", "--within", "200"], "within"),
-        (["--levels-from", "people.csv", "--epsilon", "0.01"], "epsilon"),
-        (["--levels-from", "people.csv", "--factor", "1"], "factor"),
-        (["--levels-from", "people.csv", "--radii", "500,100"], "least"),
-        (["--levels-from", "people.csv", "--radii", "500,0"], "most"),
-        (["--levels-from", "people.csv", "--radii", "1"], "radii"),
-        (["--levels-from", "nowhere.csv"], "people"),
+        (["--levels-from", "people.csv"], "raster"),
+        (["--levels-from", "map.asc", *FOLLOW], "people-per-disc"),
+        ([*FOLLOW, "--within", "200"], "within"),
+        ([*FOLLOW, "--epsilon", "0.01"], "epsilon"),
+        ([*FOLLOW, "--factor", "1"], "factor"),
+        ([*FOLLOW, "--radii", "500,100"], "least"),
+        ([*FOLLOW, "--radii", "500,0"], "most"),
+        ([*FOLLOW, "--radii", "1"], "radii"),
+        (["--people", "nowhere.csv", "--people-per-disc", "100"], "people"),
     ],
 )
 def test_invalid_levels_from_people_are_refused(run_json, tmp_path, monkeypatch, words, field):
     people_file(tmp_path)
     monkeypatch.chdir(tmp_path)
-    level = [] if "--levels-from" in words else ["--epsilon", "0.01"]
+    level = ["--epsilon", "0.01"] if words == ["--people", "100"] else []
     code, output = run_json("area", PARK, "--cell", "400", *words, *level, "-o", tmp_path / "a.nc")
     assert (code, output["error"]["field"]) == (2, field)
     assert not (tmp_path / "a.nc").exists()
@@ -448,8 +440,8 @@ def test_invalid_levels_from_people_are_refused(run_json, tmp_path, monkeypatch,
 def test_many_cells_need_no_table(run_json, tmp_path, monkeypatch):
     """Factors of 1,681 cells and more are made where a table of them would be refused."""
     monkeypatch.setattr(area_design, "TABLES_IN_MEMORY", 10**9)
-    options = ["--people", "60", "--radii", "100,300"]
-    words = ["area", PARK, "--cell", "25", "--levels-from", people_file(tmp_path), *options, "-o", tmp_path / "a.nc"]
+    options = ["--people-per-disc", "60", "--radii", "100,300"]
+    words = ["area", PARK, "--cell", "25", "--people", people_file(tmp_path), *options, "-o", tmp_path / "a.nc"]
     code, output = run_json(*words, "--program", "optimal")
     assert (code, output["error"]["kind"]) == (2, "size")
     designed = []
@@ -484,7 +476,8 @@ def test_every_route_gets_time_limit_and_progress(run_json, tmp_path, monkeypatc
         raise InputError("enough", field="test", value=None, remedy="none")
 
     monkeypatch.setattr(area_search, "solve", stop)
-    words = ["area", PARK, "--cell", "400", "--levels-from", people_file(tmp_path), *options, "--time-limit", "30"]
+    levels = ["--people", people_file(tmp_path), "--people-per-disc", "2000"]
+    words = ["area", PARK, "--cell", "400", *levels, *options, "--time-limit", "30"]
     assert run_json(*words, "-o", tmp_path / "a.nc")[1]["error"]["field"] == "test"
     assert given[0]["time_limit"] <= 30.0
     assert callable(given[0]["on_progress"])

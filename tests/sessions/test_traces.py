@@ -298,8 +298,8 @@ def test_a_proposal_is_a_design_for_its_limit(domain):
     assert isinstance(found.design.rule, Clock | Risk)
     assert 0.9 * TOTAL < found.design.worst("1d") <= TOTAL
     assert len(told) == len(found.points) == 5
-    assert found.own.nats == 14 * TOTAL
-    assert found.own.error < found.constant
+    assert found.point_at_limit.nats == 14 * TOTAL
+    assert found.point_at_limit.error < found.constant
     errors = [point.error for point in found.points]
     assert errors[0] > errors[-1]
 
