@@ -147,7 +147,14 @@ class AreaInputs:
         if isinstance(levels, LevelsFromPeople):
             return self._level_of_people(levels, factor, levels.path or people)
         if isinstance(levels, LevelsFromRaster):
-            raster = raster_on(self.domain, levels.path, variable=levels.variable, crs=self.crs, on_note=self.on_note)
+            raster = raster_on(
+                self.domain,
+                levels.path,
+                variable=levels.variable,
+                crs=self.crs,
+                prior_is="density",
+                on_note=self.on_note,
+            )
             return PrivacyLevel(raster=raster), None, {}
         if levels is not None:
             return levels, None, {}

@@ -119,7 +119,7 @@ def raster_on(
     _check_values(grid, in_file, domain, pixels.name)
     values, cell = _nearest_known(grid.values), math.prod(domain.cell)
     finer = is_finer(float(np.median(grid.middle.areas(frame))), cell)
-    counts = _are_counts(pixels, finer, prior_is, on_note)
+    counts = not labels and _are_counts(pixels, finer, prior_is, on_note)
     make_raster = partial(Raster, unit=plane.unit, value_unit=pixels.value_unit, name=pixels.name, counts=counts)
     if frame.system is None:
         # The file is in the coordinates of the plane: pixels are rectangles there, and need no projection.

@@ -118,7 +118,7 @@ def test_thousands_with_separators_are_never_radii(run, mechanism, number, separ
         ("area --box 12,47,41,87,12,52,41,91 --cell 500 --within 200 --factor 2 -o x.nc", "box"),
         ("area --box 12.47,41.87,12.52,41.91 --cell 1,000 --within 200 --factor 2 -o x.nc", "cell"),
         (
-            "area --box 12.47,41.87,12.52,41.91 --cell 9 --people p.csv --people-per-disc 9 --radii 1,850,5,000 -o x.nc",
+            "area --box 12.4,41.8,12.5,41.9 --cell 9 --people p.csv --people-per-disc 9 --radii 1,850,5,000 -o a.nc",
             "radii",
         ),
         (

@@ -203,13 +203,15 @@ def test_noise_on_plane_says_that_border_is_ignored(run, tmp_path, monkeypatch):
     assert loss == pytest.approx(2 * 200 / 0.6931, rel=0.01)  # the level of the plane is a little lower
 
 
-def test_varying_levels_accept_eikonal_weights(run_json, tmp_path):
+def test_varying_levels_accept_eikonal_weights(run, tmp_path):
     map_ = tmp_path / "density.asc"
     rows = [" ".join(f"{1e-4 * (36 + k + j):.4f}" for k in range(8)) for j in range(8)]
     map_.write_text("ncols 8\nnrows 8\nxllcorner -2000\nyllcorner -2000\ncellsize 500\n" + "\n".join(rows))
     options = ["--levels-from", map_, "--program", "eikonal"]
-    code, outcome = run_json("area", PARK, *USUAL[:2], *USUAL[6:], *options, "-o", tmp_path / "a.nc")
+    code, output, notes = run("area", PARK, *USUAL[:2], *USUAL[6:], *options, "-o", tmp_path / "a.nc", "--json")
+    outcome = json.loads(output)
     assert (code, outcome["program"], outcome["certified"]) == (0, "eikonal", True)
+    assert "--prior-is" not in notes  # levels are not counts of people
     assert outcome["alternative_loss"] > outcome["loss"]
 
 
