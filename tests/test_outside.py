@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from conftest import ROOT
@@ -27,104 +26,41 @@ from mechdesign.extend import (
     METRICS,
     SOLVERS,
     Edges,
-    Format,
     Loss,
     Metric,
     Program,
-    ProgramSpec,
-    SolveResult,
-    closed_form_mechanism,
-    expected_loss,
-    finite,
     finite_array,
-    lipschitz,
-    repair,
-    simplex,
 )
 from mechdesign.plot import mechanism as plot_mechanism
 
-TRUTH = 0.3  # least probability of the truth
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Ladder(Metric):
-    """d between neighbours in the order of places grows with the place: (k + 1) step nats."""
-
-    step: float
-    kind = "ladder"
-    described = (("step", finite),)
-    sparse = True
-
-    def unscaled_edges(self, domain):
-        tail = np.arange(domain.size - 1)
-        return Edges(tail=tail, head=tail + 1, length=(tail + 1) * float(self.step))
-
-    def describe(self):
-        return {"kind": self.kind, "multiplier": self.scale, "step": self.step}
-
-    def claim(self, domain):
-        return f"a ladder of {self.step:.17g} nats a rung"
-
-    def words(self, unit, axes):
-        return f"a ladder of {self.step:.3g} nats"
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Capped(Loss):
-    """l(u, y) = min(|u - y|, 2)."""
-
-    name = "capped"
-
-    def matrix(self, secrets, reports):
-        return np.minimum(secrets.euclidean_to(reports), 2.0)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Truthful(Program):
-    """The optimal program with P(u|u) >= 0.3."""
-
-    name = "truthful"
-
-    def statement(self):
-        table = cp.Variable((self.problem.domain.size, self.problem.reports.size), name="P")
-        rules = [*simplex(table), *lipschitz(table, self.problem), cp.diag(table) >= TRUTH]
-        return cp.Problem(cp.Minimize(expected_loss(table, self.problem)), rules)
-
-
-def solve_truthful(program, targets):
-    statement = program.statement()
-    statement.solve(solver=cp.HIGHS)
-    (table,) = statement.variables()
-    return SolveResult(mass=repair(table.value, program.problem.edges, program.problem.weighted_loss))
-
-
-def halves(problem):
-    """The truth with probability 1/2, else any report."""
-    n = problem.domain.size
-    return closed_form_mechanism(problem, np.eye(n) / 2 + 0.5 / n, name="halves", claimed_epsilon=None)
-
-
-def write_lines(content, path: Path) -> None:
-    path.write_text("\n".join(f"{u} {sum(masses)}" for u, masses, _ in content.masses()))
+TABLES = (METRICS, LOSSES, BASELINES, SOLVERS, FORMATS)
 
 
 @pytest.fixture
-def outside(monkeypatch):
-    monkeypatch.setitem(METRICS, "ladder", Ladder)
-    monkeypatch.setitem(LOSSES, "capped", Capped())
-    monkeypatch.setitem(BASELINES, "halves", halves)
-    monkeypatch.setitem(SOLVERS, Truthful.name, ProgramSpec(program=Truthful, solve=solve_truthful, closes_gap=False))
-    monkeypatch.setitem(FORMATS, ".lines", Format(write=write_lines))
+def package():
+    """The package, registered; its entries are taken out again."""
+    before = [set(table) for table in TABLES]
+    downstream.register()
+    yield downstream
+    for table, old in zip(TABLES, before, strict=True):
+        for name in set(table) - old:
+            del table[name]
+
+
+@pytest.fixture
+def outside(package):
     domain = md.Domain.grid(5, cell=1.0, unit="km")
-    return md.DesignProblem(domain=domain, metric=Ladder(step=0.4), prior=md.priors.uniform(domain), loss=Capped())
+    return md.DesignProblem(
+        domain=domain, metric=package.Ladder(step=0.4), prior=md.priors.uniform(domain), loss=package.Capped()
+    )
 
 
 def test_solve_verify_store_compare_sweep_and_export(outside, tmp_path):
-    made = md.solve(Truthful(outside))
+    made = md.solve(downstream.Truthful(outside))
     free = md.solve(outside)
     assert made.attrs["expected_loss"] >= free.attrs["lower_bound"]
-    assert np.diag(md.probabilities(made)).min() >= TRUTH * (1 - 1e-6)
-    for mechanism in (made, free, md.baselines.exponential(outside), halves(outside)):
+    assert np.diag(md.probabilities(made)).min() >= downstream.TRUTH * (1 - 1e-6)
+    for mechanism in (made, free, md.baselines.exponential(outside), downstream.halves(outside)):
         md.save(mechanism, tmp_path / "made.nc", overwrite=True)
         checked = md.verify(tmp_path / "made.nc")
         assert checked.certified
@@ -137,7 +73,7 @@ def test_solve_verify_store_compare_sweep_and_export(outside, tmp_path):
     table = md.compare(outside, mechanisms={"truthful": made})
     losses = dict(zip(table["mechanism"], table["loss"], strict=True))
     assert losses["truthful"] == made.attrs["expected_loss"]
-    assert losses["halves"] == halves(outside).attrs["expected_loss"]
+    assert losses["halves"] == downstream.halves(outside).attrs["expected_loss"]
     curve = md.sweep(outside, [1.0])
     assert float(curve["halves_loss"][0]) == pytest.approx(losses["halves"])
 
@@ -164,22 +100,21 @@ def test_what_is_not_in_a_table_is_refused(outside, monkeypatch):
     monkeypatch.delitem(METRICS, "ladder")
     with pytest.raises(VerificationError, match="unknown metric"):
         md.verify(made)
-    monkeypatch.delitem(SOLVERS, Truthful.name)
+    monkeypatch.delitem(SOLVERS, downstream.Truthful.name)
     with pytest.raises(InputError, match="no solver"):
-        md.solve(Truthful(outside))
+        md.solve(downstream.Truthful(outside))
 
 
 def test_the_text_of_extend_builds_one_of_each_kind(tmp_path):
     """Its examples alone, without the lines that take the entries out again."""
-    tables = (METRICS, LOSSES, BASELINES, SOLVERS, FORMATS)
-    before = [set(table) for table in tables]
+    before = [set(table) for table in TABLES]
     names: dict = {}
     parsed = doctest.DocTestParser().get_examples(md.extend.__doc__)
     try:
         for example in parsed:
             if "del " not in example.source:
                 exec(compile(example.source, "extend", "exec"), names)
-        added = [set(table) - old for table, old in zip(tables, before, strict=True)]
+        added = [set(table) - old for table, old in zip(TABLES, before, strict=True)]
         assert [len(new) for new in added] == [1, 1, 1, 1, 1]
         problem = names["problem"]
         for mechanism in (md.solve(names["Truthful"](problem)), names["halves"](problem), md.solve(problem)):
@@ -190,7 +125,7 @@ def test_the_text_of_extend_builds_one_of_each_kind(tmp_path):
             md.export(md.load(path), tmp_path / "one.lines", overwrite=True)
         assert "halves" in md.compare(problem)["mechanism"].tolist()
     finally:
-        for table, old in zip(tables, before, strict=True):
+        for table, old in zip(TABLES, before, strict=True):
             for name in set(table) - old:
                 del table[name]
     for base in (Metric, Loss, Program):
@@ -231,29 +166,17 @@ def test_metrics_with_arrays_are_kept_bit_for_bit(monkeypatch, tmp_path):
     assert not md.verify(forged.assign_attrs(metric=changed)).certified
 
 
-@pytest.fixture
-def typed_package():
-    """The typed package, registered; its entries are taken out again."""
-    tables = (METRICS, LOSSES, BASELINES, SOLVERS, FORMATS)
-    before = [set(table) for table in tables]
-    downstream.register()
-    yield downstream
-    for table, old in zip(tables, before, strict=True):
-        for name in set(table) - old:
-            del table[name]
-
-
-def test_typed_package_adds_one_of_each_kind(typed_package, tmp_path):
-    problem = typed_package.problem({"low": 0.25, "mid": 0.5, "high": 0.25})
+def test_typed_package_adds_one_of_each_kind(package, tmp_path):
+    problem = package.problem({"low": 0.25, "mid": 0.5, "high": 0.25})
     assert problem.prior.tolist() == [0.25, 0.5, 0.25]
-    for mechanism in (md.solve(problem), md.solve(typed_package.Truthful(problem)), typed_package.halves(problem)):
+    for mechanism in (md.solve(problem), md.solve(package.Truthful(problem)), package.halves(problem)):
         assert md.verify(md.save(mechanism, tmp_path / "one.nc", overwrite=True)).certified
         assert md.export(mechanism, tmp_path / "one.lines", overwrite=True).stat().st_size > 0
-    assert typed_package.shares(problem).sum() == pytest.approx(1)
-    own = md.programs.Constrained(problem, constraints=[typed_package.fair])
-    mine = {"fair": own, "truth": typed_package.Truthful(problem)}
+    assert package.shares(problem).sum() == pytest.approx(1)
+    own = md.programs.Constrained(problem, constraints=[package.fair])
+    mine = {"fair": own, "truth": package.Truthful(problem)}
     rows = md.compare(problem, mechanisms=mine).set_index("mechanism")
-    assert {"typed halves", "fair", "truth"} <= set(rows.index)
+    assert {"halves", "fair", "truth"} <= set(rows.index)
     assert rows.loc["fair", "lower_bound"] >= rows.loc["optimal", "lower_bound"]
 
 
