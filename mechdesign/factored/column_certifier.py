@@ -27,6 +27,7 @@ from mechdesign.solvers.eikonal.row_sum_budget import remaining_length
 from mechdesign.solvers.result import Report, counter
 
 ROUNDS = 40  # passes in which lengths fall, at most, a guess
+_SHARE = 0.7  # of the way to the wanted lengths in a round: with a half a third more rounds, for 3e-5 of the loss
 _PATIENCE = 8  # passes without an improvement that end the search, a guess
 
 
@@ -74,9 +75,10 @@ class ColumnCertifier:
                 best_share, best, best_round = length_share, (units, sums), number
             if kappa <= GOOD or number - best_round >= _PATIENCE:
                 break
-            # Half of the remaining way at a time, and none rises: rounding would bring an excess of one unit back.
+            # Shorter lengths change the sums, so a part of the way at a time; and none rises: rounding would bring an
+            # excess of one unit back.
             wanted = self.units.quantise(remaining_length(edges, np.log(sums), SLACK))
-            units = np.minimum(units, (units + wanted) // 2)
+            units = np.minimum(units, units + np.floor(_SHARE * (wanted - units)).astype(np.int64))
         return best
 
     def _factors(self, units: Integers) -> Factors:

@@ -100,8 +100,10 @@ def field_block(task: FieldTask, start: int, stop: int) -> Arrays:
             columns.place[part], columns.offset[part], task.target[start + j], data, heap, nodes, field
         )
         count[j] = k
-        at_place.append(nodes[:k].copy())
-        values.append(field[:k].copy())
+        # The search ends places by distance; products want them in order.
+        order = np.argsort(nodes[:k])
+        at_place.append(nodes[order])
+        values.append(field[order])
     return {"count": count, "cost": cost, "place": np.concatenate(at_place), "value": np.concatenate(values)}
 
 

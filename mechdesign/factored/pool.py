@@ -18,10 +18,11 @@ from mechdesign.factored.ball import Places
 from mechdesign.factored.column_certifier import ColumnCertifier
 from mechdesign.factored.columns import Columns
 from mechdesign.factored.dataset import ProvedBound, make_factored
+from mechdesign.factored.field_matrix import FieldMatrix
 from mechdesign.factored.fields import FieldTask, columns_of, field_block
 from mechdesign.factored.ladder import ladder_state
 from mechdesign.factored.local_bound import certify_bound
-from mechdesign.factored.pool_master import FieldMatrix, OverlappingBlocks, improve
+from mechdesign.factored.pool_master import OverlappingBlocks, improve
 from mechdesign.factored.pricing import BLOCK, PricingTask, Radii, ratio_block
 from mechdesign.factored.rounds import Units
 from mechdesign.factored.row_sums import merged_rows, rounded_words
@@ -53,8 +54,8 @@ class PoolConstants:
     same: float = 0.01  # nats within which offsets count as equal
     master_share: float = 0.2  # of the gap asked for, that the master may leave
     master_gap: float = 2e-4  # the least relative gap that the master is asked for
-    enough: float = 0.7  # of the gap asked for: estimate after levelling at which rounds end
-    enough_before: float = 1.4  # the same before levelling
+    enough: float = 0.72  # of the gap asked for: estimate after levelling at which rounds end
+    enough_before: float = 1.1  # the same before levelling, which takes off a third
     slow: float = 0.9  # share of the gap before: a round that leaves more, and finds no column, is the last
     repeats: int = 12  # of the master, each levels row sums further
     repeat_gain: float = 0.02  # of the gap asked for, that a repeat gains at least
@@ -366,9 +367,10 @@ class PoolRun:
         # The mechanism is made from the weights of the smallest loss, which need not be the last.
         assert self.pool is not None
         gap = max(CONSTANTS.master_share * self.targets.gap, CONSTANTS.master_gap)
-        cost = self.pool.cost
+        cost, target = self.pool.cost, self.pool.target
         weight, dual, sums = improve(self.pool.matrix, blocks, cost, weight, dual, gap=gap, deadline=deadline)
-        loss = float(cost @ weight) * (1 + 2 * self._used_share(sums))
+        # Rows are divided by their sums, and most of a column lies near the place that it reports.
+        loss = float(cost @ (weight / sums[target])) * (1 + 2 * self._used_share(sums))
         if loss < self.least_loss:
             self.least_loss, self.best_weight = loss, weight
         return weight, np.maximum(dual, 0.0), loss

@@ -51,8 +51,8 @@ class System(Protocol):
     def factor(self, scale: Vector) -> None:
         """Prepare A diag(scale) A', scale (k,); LinAlgError if rounding spoils it."""
 
-    def solve(self, right: Vector) -> Vector:
-        """The solution (n,) of the equations prepared last."""
+    def solve(self, right: Vector, *, is_predictor: bool = False) -> Vector:
+        """The solution (n,) of the equations prepared last; that of a predictor may be less exact."""
 
 
 def longest_step(x: Vector, step: Vector) -> float:
@@ -99,7 +99,7 @@ def run_predictor_corrector(
             # mu, the mean product; on the central path all products equal it.
             mean = float(point.x @ point.z) / len(point.x)
             # The predictor aims at products 0; its success sets the target of the corrector.
-            ahead = _direction(system, point, lacking, wrong, -point.x * point.z)
+            ahead = _direction(system, point, lacking, wrong, -point.x * point.z, is_predictor=True)
             reached = _step(point, ahead, 1.0)
             target = max(mean * (float(reached.x @ reached.z) / len(point.x) / mean) ** 3, smallest_product)
             # The corrector takes off the second-order term of the predictor.
@@ -112,10 +112,13 @@ def run_predictor_corrector(
     return best, Stop.PRECISION
 
 
-def _direction(system: System, point: Point, lacking: Vector, wrong: Vector, products: Vector) -> Point:
+def _direction(
+    system: System, point: Point, lacking: Vector, wrong: Vector, products: Vector, *, is_predictor: bool = False
+) -> Point:
     """The Newton step (2) for r = `products`."""
     # (2) with dx = (r - x dz) / z and dz = wrong - A' ddual inserted into A dx = 1 - A x.
-    dual = system.solve(lacking - system.sums((products - point.x * wrong) / point.z))
+    right = lacking - system.sums((products - point.x * wrong) / point.z)
+    dual = system.solve(right, is_predictor=is_predictor)
     z = wrong - system.prices(dual)
     return Point((products - point.x * z) / point.z, dual, z)
 

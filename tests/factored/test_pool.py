@@ -20,8 +20,9 @@ from mechdesign.factored import FactoredMechanism
 from mechdesign.factored import pool as run
 from mechdesign.factored.ball import Places
 from mechdesign.factored.columns import Columns
+from mechdesign.factored.field_matrix import FieldMatrix
 from mechdesign.factored.fields import FieldTask, columns_of, field_block
-from mechdesign.factored.pool_master import FieldMatrix, OverlappingBlocks, conjugate_gradients
+from mechdesign.factored.pool_master import OverlappingBlocks, conjugate_gradients
 from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, ZeroOne
 

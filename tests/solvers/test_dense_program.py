@@ -55,9 +55,9 @@ def test_drifting_row_sums_end_at_the_best_point(steps: int, monkeypatch: pytest
     """Rounding spoils every later step; the result is the best point before."""
     honest, count = interior_point._direction, [0]
 
-    def wild(*given: object) -> interior_point.Point:
+    def wild(*given: object, is_predictor: bool = False) -> interior_point.Point:
         count[0] += 1
-        step = honest(*given)  # type: ignore[arg-type]
+        step = honest(*given, is_predictor=is_predictor)  # type: ignore[arg-type]
         return step if count[0] <= steps else step._replace(x=1e30 * np.abs(step.x))
 
     monkeypatch.setattr(interior_point, "_direction", wild)

@@ -91,7 +91,7 @@ class _DenseSystem:
             if not lift <= _OPTIONS.exact:
                 raise np.linalg.LinAlgError("the columns are not independent")
 
-    def solve(self, right: Vector) -> Vector:
+    def solve(self, right: Vector, *, is_predictor: bool = False) -> Vector:
         solution = self._solve(right)
         # A box adds to the diagonal, so one solution is enough; free multipliers need refinement.
         for _ in range(_OPTIONS.solutions - 1 if self.box is None else 0):
