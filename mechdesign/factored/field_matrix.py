@@ -1,8 +1,7 @@
 """The fields of a pool of columns as a matrix, and its products.
 
-A field is a ball of some nats around the place that it reports, and on a lattice a ball consists of runs of consecutive
-places, one for each row of the lattice that it meets. A product then reads and writes runs, which vector instructions
-do several entries at a time.
+A field covers a ball of some nats around the place that it reports. On a lattice a ball consists of runs of consecutive
+places, one for each row of the lattice. Vector instructions multiply several entries of a run at a time.
 """
 
 from __future__ import annotations
@@ -56,8 +55,9 @@ class FieldMatrix:
         return len(self.first) - 1
 
     def _places(self) -> Indices32:
-        shift = self.start - self.bounds[:-1]
-        return (np.repeat(shift, np.diff(self.bounds)) + np.arange(len(self.value))).astype(np.int32)
+        # Shifts beyond 32 bits wrap, and so do the sums, which are places again.
+        shift = (self.start - self.bounds[:-1]).astype(np.int32)
+        return np.repeat(shift, np.diff(self.bounds)) + np.arange(len(self.value)).astype(np.int32)
 
     @cached_property
     def visible(self) -> FieldMatrix:

@@ -111,7 +111,7 @@ def makes_table(problem: DesignProblem) -> bool:
 def solve_pool(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
     """The mechanism of an optimal program, certified, with a proved bound."""
     # `stopped` is "gap" (the rounds ended as the gap was in sight), "rounds" (all rounds ran, or pricing found no new
-    # ray), "time" or "interrupt". Memory: some 22 bytes for every place within 12 nats of a column.
+    # ray), "time" or "interrupt". Memory: some 14 bytes for every place within 12 nats of a column.
     problem = program.problem
     reason = rejection_reason(problem)
     if reason is not None:

@@ -185,7 +185,7 @@ def test_fields_are_least_generator_distances() -> None:
 
 
 def test_field_matrix_multiplies_as_a_dense_one() -> None:
-    """Runs end at gaps and at the ends of columns, which may be empty, or end where the next one goes on."""
+    """Runs end at gaps and with their column, even if the next column begins at the next place."""
     random = np.random.default_rng(5)
     dense = random.random((40, 30)) * (random.random((40, 30)) < 0.6)
     dense[0, 7:] = dense[1, :7] = dense[2] = dense[-1] = 0
