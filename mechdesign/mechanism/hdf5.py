@@ -8,6 +8,7 @@ import math
 import os
 import re
 import zlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -31,6 +32,7 @@ _MAX_INFLATION = 1100  # inflated bytes per byte of a chunk; deflate reaches 1,0
 _COPIES = 3  # of an array, while it is checked
 _LONG_TEXT = 1 << 14  # bytes of an attribute
 _TEXT_OF = "text_of_"
+_NO_VARIABLE = "This is a netCDF dimension but not a netCDF variable."
 _FILTERS = (h5z.FILTER_SHUFFLE, h5z.FILTER_DEFLATE)
 _NOT_DEFLATED = 1 << 1  # in the mask of a chunk: the library skips a filter that does not shrink it
 _SKIPPED_ATTRIBUTES = {
@@ -48,31 +50,56 @@ _NUMBERS = [np.dtype(f"<{kind}") for kind in ("u1", "u2", "u4", "u8", "i8", "f8"
 
 def write_netcdf(dataset: xr.Dataset, path: Path) -> None:
     """Write a Dataset through memory: on a full disk the HDF5 library aborts the process and leaves half a file."""
-    encoded = dataset.copy()
-    for name, variable in dataset.variables.items():
-        encoded.variables[name].attrs = {key: _as_fixed_text(value) for key, value in variable.attrs.items()}
-    long_texts = {
-        k: v.encode() for k, v in dataset.attrs.items() if isinstance(v, str) and len(v.encode()) > _LONG_TEXT
-    }
-    encoded.attrs = {key: _as_fixed_text(value) for key, value in dataset.attrs.items() if key not in long_texts}
-    for key, text in long_texts.items():
-        encoded[f"{_TEXT_OF}{key}"] = (f"{_TEXT_OF}{key}", np.frombuffer(text, np.uint8))
-    encoding = {
-        str(n): {"_FillValue": None, "zlib": True, "shuffle": True, "complevel": _LEVELS.get(str(n), 1)}
-        for n in encoded.variables
-    }
-    import h5netcdf
-    from xarray.backends import H5NetCDFStore
+    from xarray import Variable
+    from xarray.conventions import encode_dataset_coordinates
 
+    # Coordinates that are not axes are named by attributes of the variables on their axes.
+    variables, attrs = encode_dataset_coordinates(dataset)
+    long_texts = {k: v.encode() for k, v in attrs.items() if isinstance(v, str) and len(v.encode()) > _LONG_TEXT}
+    for key, text in long_texts.items():
+        variables[f"{_TEXT_OF}{key}"] = Variable(f"{_TEXT_OF}{key}", np.frombuffer(text, np.uint8))
     content = io.BytesIO()
-    with h5netcdf.File(content, "w") as file:
-        encoded.dump_to_store(H5NetCDFStore(file), encoding=encoding)
+    with h5py.File(content, "w", track_order=True) as file:
+        for key, value in attrs.items():
+            if key not in long_texts:
+                file.attrs[key] = _as_attribute(value)
+        file.attrs["_NCProperties"] = np.bytes_(f"version=2,hdf5={h5py.version.hdf5_version},h5py={h5py.__version__}")
+        _write_variables(file, variables)
     path.write_bytes(content.getbuffer())
 
 
-def _as_fixed_text(value: Any) -> Any:
+def _write_variables(file: h5py.File, variables: Mapping[Any, xr.Variable]) -> None:
+    """Write variables and their axes as NetCDF-4 does: an axis without a variable of its name is an empty array."""
+    sizes = {dim: size for variable in variables.values() for dim, size in variable.sizes.items()}
+    number = {dim: np.int32(k) for k, dim in enumerate(sizes)}
+    arrays = {}
+    for dim, size in sizes.items():
+        if dim not in variables:
+            arrays[dim] = file.create_dataset(
+                dim, (size,), ">f4", maxshape=(None,) if size == 0 else None, track_order=True
+            )
+    for name, variable in variables.items():
+        layout: dict[str, Any] = {"maxshape": tuple(size or None for size in variable.shape)}
+        if variable.dims:
+            layout |= {"shuffle": True, "compression": _LEVELS.get(name, 1)}
+        arrays[name] = file.create_dataset(name, data=variable.values, track_order=True, **layout)
+    for dim, size in sizes.items():
+        arrays[dim].make_scale(dim if dim in variables else f"{_NO_VARIABLE}{size:10}")
+        arrays[dim].attrs["_Netcdf4Dimid"] = number[dim]
+    for name, variable in variables.items():
+        for k, dim in enumerate(variable.dims if name not in sizes else ()):
+            arrays[name].dims[k].attach_scale(arrays[dim])
+        if numbers := [number[dim] for dim in variable.dims]:
+            arrays[name].attrs["_Netcdf4Dimid"] = numbers[0]
+            arrays[name].attrs["_Netcdf4Coordinates"] = np.array(numbers)
+        for key, value in variable.attrs.items():
+            arrays[name].attrs[key] = _as_attribute(value)
+
+
+def _as_attribute(value: Any) -> Any:
+    """A text of fixed length, or an array of one number."""
     if not isinstance(value, str):
-        return value
+        return np.atleast_1d(value)
     content = value.encode()
     return np.array(content, dtype=h5py.string_dtype("utf-8", max(len(content), 1)))
 
@@ -139,7 +166,7 @@ def _attributes(name: str, owner: h5py.Group | h5py.Dataset) -> dict[str, Any]:
 
 # Files have arrays of integers or doubles, shuffled and deflated, without fill values. Attributes are one number or one
 # text of fixed length. A longer text is an array of its bytes, `text_of_KEY`. Texts of variable length, whose heaps
-# have lengths of up to 4 GB, come from xarray alone, as names of axes, and are not read.
+# have lengths of up to 4 GB, are not read.
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Array:
     """An array in its file: chunks (`pieces`) of shape `chunk` take `taken` bytes; size, piece: inflated bytes."""
