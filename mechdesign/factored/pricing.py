@@ -38,7 +38,8 @@ from mechdesign.factored.ball import (
     tree_value,
 )
 from mechdesign.factored.work_folder import Arrays
-from mechdesign.solvers.cone.tree_simplex import ConeGraph, price_block, price_ratios
+from mechdesign.solvers.cone.pricing import EXACT, NO_REDUCTION
+from mechdesign.solvers.cone.tree_simplex import ConeGraph, Scratch, first_trees, price_ratios, price_trees, push_costs
 
 BLOCK = 128  # reports of a block
 _ROOT = np.zeros(1, np.int64)  # the number of a report in its own ball
@@ -50,7 +51,6 @@ NO_CODES: Codes = np.zeros(0, np.uint8)
 class PricingConstants:
     """Constants of local pricing: guesses that cost time; (2) holds for any of them."""
 
-    pivots_per_node: int = 20  # at most: a few per node are taken, and an early end only weakens a bound
     buckets: int = 4096  # of a search, at most: more cost memory, fewer lengthen some paths
     heavy_share: float = 0.6  # of the largest lambda g of a ray, from which a place counts as one that it weighs
 
@@ -120,6 +120,7 @@ class LocalProgram:
             length=np.empty(len(lengths)),
             factor=np.empty(len(lengths)),
         )
+        self.scratch = Scratch.of(n)
         self.numbers, self.value = np.empty(n, np.int32), np.empty(n, np.float32)
         self.lowest_cost = np.full(n, np.inf)
         self.k, self.core, self.edges = 0, 0, 0
@@ -169,8 +170,8 @@ def ratio_block(task: PricingTask, start: int, stop: int) -> Arrays:
     for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=False)
         above, below, tree, graph = ball.program()
-        pivots, part = CONSTANTS.pivots_per_node * ball.core, ray[:, : ball.core]
-        price_ratios(above, below, _ROOT, tree, graph, pivots, ratio[j : j + 1], part)
+        part = ray[:, : ball.core]
+        price_ratios(above, below, graph, first_trees(_ROOT, tree, ratio[j : j + 1]), ball.scratch, part)
         ball.look_around(y)
         _, _, count[j] = ball.close(part[0])
         places.append(ball.numbers[: count[j]].copy())
@@ -189,10 +190,10 @@ def value_block(task: PricingTask, start: int, stop: int) -> Arrays:
     for j, y in enumerate(task.reports[start:stop].tolist()):
         ball.open(y, exact=True)
         above, below, tree, graph = ball.program()
-        ray, cuts, flat = np.empty((1, ball.core)), np.empty((1, ball.core), np.bool_), np.zeros((1, ball.core))
-        pivots, final = CONSTANTS.pivots_per_node * ball.core, np.empty((1, ball.core), np.int32)
-        price_block(above, below, _ROOT, tree, flat, graph, pivots, value[j : j + 1], cuts, ray, final)
-        coded[j] = tree_codes(ball.k, ball.core, final[0], task.places.graph, ball.room, codes)
+        ray, state = np.empty((1, ball.core)), first_trees(_ROOT, tree)
+        price_trees(above, below, _ROOT, graph, state, EXACT, ball.scratch, ray)
+        push_costs(above, below, _ROOT, graph, state, NO_REDUCTION, ball.scratch, value[j : j + 1])
+        coded[j] = tree_codes(ball.k, ball.core, state.parent[0], task.places.graph, ball.room, codes)
         trees.append(codes[: coded[j]].copy())
         short = value[j] < 0
         # (3): a place outside the ball with c < lambda could make the minimum smaller: the core proves nothing then,

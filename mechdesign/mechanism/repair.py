@@ -67,9 +67,8 @@ def _raise_to_envelope(table, tail, head, factor, max_sweeps):  # type: ignore[n
 
 
 @numba.njit(cache=True, nogil=True)
-def _slack_needed(table, single, rest, tail, head, ratio):  # type: ignore[no-untyped-def]
-    """The theta (m,) of fact 3 by column, where rest is w0; single: table + rest in single precision."""
-    need = np.zeros(table.shape[1])
+def _raise_slack(table, single, rest, tail, head, ratio, need):  # type: ignore[no-untyped-def]
+    """Raise need (m,) to theta of fact 3 by column, where rest is w0; single: table + rest in single precision."""
     for e in range(tail.size):
         u, v, r = tail[e], head[e], ratio[e]
         # An edge that holds with room in single precision needs no slack.
@@ -80,7 +79,6 @@ def _slack_needed(table, single, rest, tail, head, ratio):  # type: ignore[no-un
             a, b = row[y] + rest_u, other[y] + rest_v
             more = (a - r * b) * per_excess if a > b else (b - r * a) * per_excess
             need[y] = more if more > need[y] else need[y]
-    return need
 
 
 def envelope(table: Matrix, edges: Edges, *, overwrite: bool = False) -> Matrix:
@@ -186,7 +184,8 @@ def _to_integers(table: Matrix, edges: Edges, cost: Matrix) -> Masses:
     rest = largest_sum - rows
     # The test of `exceeds` on a column that has its w0 already; freed before the masses are made.
     single = (table + rest[:, None]).astype(np.float32)
-    need = _slack_needed(table, single, rest, edges.tail, edges.head, ratio)
+    need = np.zeros(m)
+    _raise_slack(table, single, rest, edges.tail, edges.head, ratio, need)
     del single
     # Slack in column y costs w0 there, and theta in every row.
     column = int(np.argmin((rest @ cost) + need * cost.sum(axis=0)))

@@ -124,7 +124,7 @@ def _parents(stored: MechanismFile, cost: Matrix) -> NDArray[np.int32]:
     """The parents (m, n) of the trees of a file; computed for a file without trees."""
     dual = stored.mechanism["dual"].values
     if "tree" not in stored.mechanism:
-        return pricing_trees(ConePricer.of(stored.problem), cost, dual).parent
+        return pricing_trees(ConePricer.of(stored.problem), cost, dual)
     place = np.arange(len(dual), dtype=np.int32)
     parent = (place + stored.mechanism["tree"].values).astype(np.uint16).astype(np.int32)
     # A parent beyond the table makes its child a root.

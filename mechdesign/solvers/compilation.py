@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 from mechdesign.base import interrupts
+from mechdesign.base.garbage import pause_collection
 from mechdesign.base.progress import has_compiled_kernels, note_compiling
 from mechdesign.problem.domain import Domain
 from mechdesign.problem.losses import Distance
@@ -36,8 +37,8 @@ _ONE_OF: dict[Kernels, str] = {
 _compiled: set[Kernels] = set()
 
 
-# Compiling takes ten seconds. A tiny problem is solved for each set of kernels that the first route needs; later routes
-# compile theirs in the time of the search.
+# Compiling takes five to ten seconds. A tiny problem is solved for each set of kernels that the first route needs;
+# later routes compile theirs in the time of the search.
 def compile_kernels(program: Program, *, method: str = "auto", verbose: bool = False) -> None:
     """Compile the kernels of a program once; verbose, announce it."""
     wanted = [kind for kind in _kernels_of(program, method) if kind not in _compiled]
@@ -48,8 +49,9 @@ def compile_kernels(program: Program, *, method: str = "auto", verbose: bool = F
         note_compiling(_ONE_OF[wanted[0]])
 
     def solve_tiny_problems() -> bool:
-        for kind in wanted:
-            _solve_tiny_problem(kind)
+        with pause_collection():
+            for kind in wanted:
+                _solve_tiny_problem(kind)
         # False: no interrupt ended the search.
         return False
 

@@ -167,7 +167,7 @@ def test_first_compilation_is_announced(monkeypatch, capsys, tmp_path):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     printing.note_compiling()
     assert capsys.readouterr().err.startswith("compiling, once")
-    name = f"repair._slack_needed-40.py{sys.version_info.major}{sys.version_info.minor}.nbi"
+    name = f"repair._raise_slack-45.py{sys.version_info.major}{sys.version_info.minor}.nbi"
     (tmp_path / "mechdesign").mkdir()
     (tmp_path / "mechdesign" / name).touch()
     printing.note_compiling()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 import mechdesign as md
@@ -43,3 +45,13 @@ def test_tiny_problems_have_the_graph_of_their_kernels(
     )
     compilation._solve_tiny_problem(kind)
     assert graphs == [graph]
+
+
+def test_no_garbage_is_collected_while_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    collects: list[bool] = []
+    monkeypatch.setattr(compilation, "_compiled", set())
+    monkeypatch.setattr(compilation, "has_compiled_kernels", lambda kernel: False)
+    monkeypatch.setattr(compilation, "_solve_tiny_problem", lambda kind: collects.append(gc.isenabled()))
+    compilation.compile_kernels(md.Optimal(load_problem("philadelphia", cells=5)))
+    assert collects == [False]
+    assert gc.isenabled()

@@ -13,7 +13,7 @@ from test_column_generation import lattice, scattered_problem
 from mechdesign import DesignProblem, Graph, load_problem, solve
 from mechdesign.losses import SquaredDistance
 from mechdesign.solvers.cone.pricing import ConePricer
-from mechdesign.solvers.cone.pricing_trees import Trees, pricing_trees
+from mechdesign.solvers.cone.pricing_trees import _children_first, pricing_trees
 from mechdesign.solvers.cone.warm_pricing import proved_bound
 
 
@@ -46,9 +46,9 @@ def edges_of(problem: DesignProblem) -> list[tuple[int, int, float]]:
     return list(zip(edges.tail.tolist(), edges.head.tolist(), edges.length.tolist(), strict=True))
 
 
-def bound_of(problem: DesignProblem, dual: np.ndarray, trees: Trees) -> float:
+def bound_of(problem: DesignProblem, dual: np.ndarray, parents: np.ndarray) -> float:
     cost = problem.weighted_loss.T.tolist()
-    return float(proved_by_trees(cost, dual.tolist(), edges_of(problem), trees.parent.tolist()))
+    return float(proved_by_trees(cost, dual.tolist(), edges_of(problem), parents.tolist()))
 
 
 @pytest.mark.parametrize("name", few_by_default(PROBLEMS, *LEADING))
@@ -66,10 +66,12 @@ def test_trees_prove_the_bound_of_pricing(name: str) -> None:
 
 def test_children_come_before_parents() -> None:
     problem = lattice((7, 7), 0.4)
-    trees = pricing_trees(ConePricer.of(problem), problem.weighted_loss, solve(problem)["dual"].values)
-    place = np.argsort(trees.order, axis=1)
+    parents = pricing_trees(ConePricer.of(problem), problem.weighted_loss, solve(problem)["dual"].values)
+    order = np.empty_like(parents)
+    _children_first(parents, order)
+    place = np.argsort(order, axis=1)
     own = np.arange(problem.domain.size)
-    assert (np.sort(trees.order, axis=1) == own).all()
-    behind = np.take_along_axis(place, trees.parent.astype(np.int64), axis=1)
-    assert ((behind > place) | (trees.parent == own)).all()
-    assert (trees.parent == own).sum(axis=1).tolist() == [1] * len(trees.parent)
+    assert (np.sort(order, axis=1) == own).all()
+    behind = np.take_along_axis(place, parents.astype(np.int64), axis=1)
+    assert ((behind > place) | (parents == own)).all()
+    assert (parents == own).sum(axis=1).tolist() == [1] * len(parents)

@@ -32,10 +32,18 @@ from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.problem.lattice import Edges
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.coupled import SideRows
-from mechdesign.solvers.cone.tree_simplex import CompleteGraph, ConeGraph, price_block, shortest_trees
+from mechdesign.solvers.cone.tree_simplex import (
+    CompleteGraph,
+    ConeGraph,
+    Effort,
+    Scratch,
+    first_trees,
+    price_trees,
+    push_costs,
+    shortest_trees,
+)
 
 # Of graphs and blocks of reports.
-_PIVOTS_PER_NODE = 20  # at most; a pricing takes far fewer
 _TIE_BREAK = 1e-9  # relative shortening of lengths while pivoting: equal path lengths would make it cycle
 _COMPLETE = 0.5  # share of all pairs from which pricing is by all pairs; a lattice with all pairs has 0.61
 _FEWEST = 40  # places from which it is
@@ -49,7 +57,9 @@ _ANCHORS = 250  # tried for the bound of one secret: a product of matrices each
 _LOWERED = 1e-6  # share of multipliers whose bound is known by a formula: rounding of the pricing takes 1e-12 of it
 _ADMISSIBLE = 1 - 2.0**-45  # total share of the multipliers: rounding of sum, quotient and product stays below 1
 _NO_TERMS: Vector = np.zeros(0)
-_NO_TREES = np.zeros((0, 0), np.int32)
+NO_REDUCTION: Vector = np.zeros(0)
+_OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that makes a cut worth it
+EXACT = Effort(gain=1e-15, change=0.0, steps=1, fixed=True)  # of a pricing on which a proof rests
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,22 +191,15 @@ class ConePricer:
 
         def price_some(start: int, stop: int) -> None:
             block_cost = np.ascontiguousarray(cost[:, start:stop].T)
-            block_rays = np.empty((0 if weight is None else stop - start, n))  # ratios need them
-            if rays:
-                block_rays = minimisers[start:stop]
-            price_block(
-                block_cost,
-                dual,
-                self.anchors[start:stop],
-                self.parent[start:stop],
-                self.distance[start:stop],
-                self.graph,
-                _PIVOTS_PER_NODE * n,
-                value[start:stop],
-                candidates[start:stop],
-                block_rays,
-                _NO_TREES,
-            )
+            block_rays = minimisers[start:stop] if rays else np.empty((stop - start, n))
+            # The shortest-path trees are the start: their rays e^{-D} are the smallest in the cone with g(root) = 1.
+            state, which = first_trees(self.anchors[start:stop], self.parent[start:stop]), np.arange(stop - start)
+            scratch = Scratch.of(n)
+            price_trees(block_cost, dual, which, self.graph, state, EXACT, scratch, block_rays)
+            push_costs(block_cost, dual, which, self.graph, state, NO_REDUCTION, scratch, value[start:stop])
+            # Only a ray of negative price can improve the restricted program, so only it proposes cuts.
+            below = np.flatnonzero(value[start:stop] < 0)
+            candidates[start + below] = self._leaves_profile(block_rays[below], start + below)
             # Rays reach e^D: divided by their largest entry they stay in the range of doubles.
             if weight is not None:  # the ratio of (3)
                 with np.errstate(over="ignore", invalid="ignore"):
@@ -208,6 +211,14 @@ class ConePricer:
         in_blocks(price_some, m, block_size, deadline=self.deadline, on_done=self.on_done)
         largest = None if weight is None else float(np.nan_to_num(ratio, nan=-np.inf).max())
         return Pricing(value=value, cut_candidates=candidates, rays=minimisers if rays else None, ratio=largest)
+
+    def _leaves_profile(self, rays: Matrix, reports: Indices) -> MaskMatrix:
+        """True (k, n) where rays leave the eikonal profile of the parent in the tree of shortest paths."""
+        distance, parent = self.distance[reports], self.parent[reports]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            log = np.log(rays)
+            away = log + distance - np.take_along_axis(log, parent, 1) - np.take_along_axis(distance, parent, 1)
+        return np.asarray(np.abs(away) > _OFF_PROFILE * (1 + distance))
 
 
 def has_many_pairs(edges: int, size: int) -> bool:

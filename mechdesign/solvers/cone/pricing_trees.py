@@ -22,13 +22,12 @@ is left out (Dantzig 1951). The result is a tree of edges that hands the same su
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base.arrays import Matrix, Vector
+from mechdesign.base.arrays import Indices32, Matrix, Vector
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.solvers.cone.pricing import ConePricer
 from mechdesign.solvers.cone.tree_simplex import CompleteGraph
@@ -42,21 +41,14 @@ _BLOCK = 16  # reports at a time
 Steps = NDArray[np.uint16]
 
 
-class Trees(NamedTuple):
-    """Spanning trees of m reports over n places, whose edges are edges of the claim."""
+def pricing_trees(pricer: ConePricer, cost: Matrix, dual: Vector, warm: WarmPricer | None = None) -> Indices32:
+    """Parents (m, n) of trees that prove the lower bound of multipliers dual (n,) for the cost (n, m).
 
-    parent: NDArray[np.int32]  # (m, n): parent[y, v]; v itself at the root, and where v hands nothing over
-    order: NDArray[np.int32]  # (m, n): the places, every child before its parent
-
-
-def pricing_trees(pricer: ConePricer, cost: Matrix, dual: Vector, warm: WarmPricer | None = None) -> Trees:
-    """Trees that prove the lower bound of multipliers dual (n,) for the cost (n, m); raises OutOfTime.
-
-    warm: prices the same cost already.
+    A parent is the place itself at the root, and where nothing is handed over. Raises OutOfTime. warm: prices the same
+    cost already.
     """
     warm = warm or WarmPricer(pricer, cost)
     parent, anchors = warm.final_trees(dual), warm.trees.anchor
-    order = np.empty_like(parent)
     if isinstance(pricer.graph, CompleteGraph):
         lengths, is_edge = pricer.graph.lengths, pricer.joined_pairs()
         # The next place on a shortest path, filled where a pair is met: threads write the same number.
@@ -68,8 +60,7 @@ def pricing_trees(pricer: ConePricer, cost: Matrix, dual: Vector, warm: WarmPric
             _move_to_edges(warm.cost[block], dual, *trees, lengths, is_edge, hops)
 
         in_blocks(use_edges, len(parent), _BLOCK)
-    _children_first(parent, order)
-    return Trees(parent, order)
+    return parent
 
 
 def tree_steps(pricer: ConePricer, cost: Matrix, dual: Vector, warm: WarmPricer | None = None) -> Steps | None:
@@ -78,7 +69,7 @@ def tree_steps(pricer: ConePricer, cost: Matrix, dual: Vector, warm: WarmPricer 
     if size > (MOST_PLACES if warm is not None or not pricer.is_complete else _MOST_PAIRED):
         return None
     try:
-        parent = pricing_trees(pricer, cost, dual, warm).parent
+        parent = pricing_trees(pricer, cost, dual, warm)
     except OutOfTime:
         return None
     return (parent - np.arange(size)).astype(np.uint16)

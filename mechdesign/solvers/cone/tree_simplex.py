@@ -11,7 +11,7 @@ places nearest to it. Any other place u follows as the smallest extension, which
 
     g(u) = max over v in the core of g(v) e^{-d(u, v)}.                                                             (2)
 
-Bounds and reductions of multipliers (`dual_reductions`) push r = cost - dual from the leaves of any spanning tree to
+Bounds and reductions of multipliers (`push_costs`) push r = cost - dual from the leaves of any spanning tree to
 its root. v hands its parent
 
     T e^{-d} where T >= 0,  T e^{+d} where T < 0,                                                                   (4)
@@ -39,12 +39,17 @@ _ABSOLUTE = 1e-15  # gain of a pivot against the whole mass, where a proof rests
 _COARSE = 1e-7  # the same for a ratio, which no proof rests on
 _RATIO_STEPS = 20  # of Dinkelbach's method
 _RATIO_CHANGE = 1e-6  # relative change of a ratio at which it ends
-_OFF_PROFILE = 1e-9  # change of ln g along a tree edge, against the eikonal profile, that makes a cut worth it
 _PIVOTS_PER_PLACE = 20  # at most
 # A ray with <dual, g> below the first times <cost, g> is nowhere near a negative price; its ratio is set to the second.
 _NEAR_RATIO, _FAR_RATIO = 0.3, 2.0
 _REFRESH = 64  # pivots after which sums over subtrees are computed afresh
 _ULP, _TINY = 2.0**-52, 1e-290  # relative and absolute: more than one rounding takes
+
+
+# Numba makes two wrappers of each function, one for Python and one for C, which take a fifth of the time to compile.
+# A kernel needs the first, and a function that only kernels call needs none.
+_CALLEE: dict[str, Any] = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+_KERNEL: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 class ConeGraph(NamedTuple):
@@ -75,6 +80,21 @@ class TreeState(NamedTuple):
     near: NDArray[np.int32]  # (n, n): the places by distance from each; (0, 0) if every core is all places
 
 
+def first_trees(anchors: Indices, parents: NDArray[np.int32], ratio: Vector | None = None) -> TreeState:
+    """The state that starts from copies of trees (b, n), along which g falls."""
+    b, n = parents.shape
+    none = np.empty((0, 0), np.int32)
+    return TreeState(
+        anchor=np.array(anchors, np.int64),
+        parent=parents.copy(),
+        rises=np.zeros((b, n), np.bool_),
+        beyond=none,
+        ratio=np.ones(b) if ratio is None else ratio,
+        core=np.full(b, n, np.int64),
+        near=none,
+    )
+
+
 class Effort(NamedTuple):
     """Stopping criteria of the improvement of trees."""
 
@@ -84,8 +104,20 @@ class Effort(NamedTuple):
     fixed: bool  # minimise <cost - dual, g> with g = 1 at the anchor, instead of a ratio
 
 
+class Scratch(NamedTuple):
+    """Arrays that a kernel overwrites, made by NumPy: compiling their making takes half a second."""
+
+    links: NDArray[np.int32]  # (6, n)
+    numbers: Matrix  # (5, n)
+
+    @classmethod
+    def of(cls, size: int) -> Scratch:
+        # Longer rows: those of 4,096 bytes would all meet in the same lines of the cache.
+        return cls(np.empty((6, size + 16), np.int32), np.empty((5, size + 16)))
+
+
 class Tree(NamedTuple):
-    """One spanning tree and its ray, all (n,)."""
+    """One spanning tree and its ray, all (n,) or longer."""
 
     parent: NDArray[np.int32]  # parent[root] = root
     child: NDArray[np.int32]  # the first child, -1 at a leaf
@@ -96,7 +128,7 @@ class Tree(NamedTuple):
     g: Vector  # the ray, g[root] = 1
     value: Vector  # sum of r g over the subtree: fresh in `_sum_subtrees`, updated by `_pivot`
     mass: Vector  # sum of |r| g, likewise
-    stamp: Indices  # the pivot that last moved the node; negative where it only changed its sums
+    stamp: NDArray[np.int32]  # the pivot that last moved the node; negative where it only changed its sums
     stack: NDArray[np.int32]  # scratch
     order: NDArray[np.int32]  # scratch: the nodes of a subtree
     scratch: Vector  # scratch: numbers
@@ -106,74 +138,44 @@ class Tree(NamedTuple):
 
 
 # All compiled functions are in this file: Numba's cache does not notice a change of a callee in another file.
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def price_block(  # type: ignore[no-untyped-def]
-    cost, dual, anchors, parents, distance, graph, max_pivots, value, cuts, rays, trees
-):
-    """Fill value (b,), lower bounds of (1); cuts (b, n), where cuts would pay; rays, trees (b, n), if they have rows.
-
-    trees: the parents that prove `value`.
-    """
-    n = dual.size
-    scratch, grow, rises = np.empty(n), np.empty(n), np.empty(n, np.bool_)
-    for y in range(anchors.size):
-        r = cost[y] - dual  # a new array: assigning to one compiles the text of an error too, for seconds
-        tree, g = parents[y].copy(), rays[y] if rays.size > 0 else scratch
-        rises[:] = False
-        _fill_growth(anchors[y], tree, rises, graph, grow)
-        # The shortest-path tree is the start: its ray e^{-D} is the smallest in the cone with g(root) = 1.
-        _optimise(anchors[y], r, tree, grow, rises, graph, max_pivots, _ABSOLUTE, g)
-        # The bound (4) holds for any tree, so an early end of the pivots weakens it and never breaks it.
-        value[y] = _tree_bound(anchors[y], cost[y], dual, tree, graph)
-        if trees.size > 0:
-            trees[y, :] = tree
-        # Only a ray of negative price can improve the restricted program, so only it proposes cuts.
-        if value[y] < 0:
-            for v in range(n):
-                p = parents[y, v]
-                away = abs(math.log(g[v]) + distance[y, v] - math.log(g[p]) - distance[y, p])
-                cuts[y, v] = away > _OFF_PROFILE * (1 + distance[y, v])
-
-
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def price_ratios(cost, dual, anchors, parents, graph, max_pivots, ratio, rays):  # type: ignore[no-untyped-def]
-    """Fill ratio (b,), from its start, with min <cost_y, g> / <dual, g>, and rays (b, n) that attain it; dual > 0."""
-    n = dual.size
-    grow, rises = np.empty(n), np.empty(n, np.bool_)
-    for y in range(anchors.size):
-        tree, g = parents[y].copy(), rays[y]
-        rises[:] = False
-        _fill_growth(anchors[y], tree, rises, graph, grow)
+@numba.njit(**_KERNEL)
+def price_ratios(cost, dual, graph, state, scratch, rays):  # type: ignore[no-untyped-def]
+    """Fill ratios of the state, from their start, with min <cost_y, g> / <dual, g>, and rays (b, n) that attain it."""
+    n, grow, r = dual.size, scratch.numbers[0], scratch.numbers[1]
+    for y in range(state.anchor.size):
+        root, parent, rises, g = state.anchor[y], state.parent[y], state.rises[y], rays[y]
+        _fill_growth(root, parent, rises, graph, grow)
         for _ in range(_RATIO_STEPS):
             # Dinkelbach: the ratio is optimal when the minimum of <cost - ratio dual, g> is 0.
-            r = cost[y] - ratio[y] * dual
-            _optimise(anchors[y], r, tree, grow, rises, graph, max_pivots, _COARSE, g)
-            before, ratio[y] = ratio[y], (cost[y] * g).sum() / (dual * g).sum()
-            if abs(ratio[y] - before) < _RATIO_CHANGE * before:
+            t = state.ratio[y]
+            _fill_reduced(cost[y], dual, t, r)
+            _optimise(root, r, parent, grow, rises, graph, _PIVOTS_PER_PLACE * n, _COARSE, scratch, g)
+            above, below = _products(cost[y], dual, g)
+            state.ratio[y] = above / below
+            if abs(state.ratio[y] - t) < _RATIO_CHANGE * t:
                 break
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def price_trees(cost, dual, which, graph, state, effort, rays):  # type: ignore[no-untyped-def]
+@numba.njit(**_KERNEL)
+def price_trees(cost, dual, which, graph, state, effort, scratch, rays):  # type: ignore[no-untyped-def]
     """Improve the trees of the reports `which` (k,); fill rays (k, n), 1 at the anchor, and ratios of the state."""
-    n = dual.size
-    grow = np.empty(n)
+    n, grow, r = dual.size, scratch.numbers[0], scratch.numbers[1]
     for j in range(which.size):
         y = which[j]
         root, ray, parent, rises = state.anchor[y], rays[j], state.parent[y], state.rises[y]
         for step in range(effort.steps):
             t = 1.0 if effort.fixed else state.ratio[y]
-            r = cost[y] - t * dual
+            _fill_reduced(cost[y], dual, t, r)
             _fill_growth(root, parent, rises, graph, grow)
-            _optimise(root, r, parent, grow, rises, graph, _PIVOTS_PER_PLACE * n, effort.gain, ray)
+            _optimise(root, r, parent, grow, rises, graph, _PIVOTS_PER_PLACE * n, effort.gain, scratch, ray)
             if _ends_search(cost[y], dual, ray, state.ratio, y, t, step, effort) or effort.fixed:
                 break
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**_CALLEE)
 def _ends_search(cost, dual, ray, ratio, y, t, step, effort):  # type: ignore[no-untyped-def]
     """Set ratio[y] to that of a ray; True if Dinkelbach's method ends."""
-    above, below = (cost * ray).sum(), (dual * ray).sum()
+    above, below = _products(cost, dual, ray)
     if not below > _NEAR_RATIO * above:  # multipliers may be negative
         ratio[y] = _FAR_RATIO
         return True
@@ -182,11 +184,10 @@ def _ends_search(cost, dual, ray, ratio, y, t, step, effort):  # type: ignore[no
     return not effort.fixed and (abs(ratio[y] - t) < effort.change * t or (ratio[y] > t and step >= 2))
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def price_cores(cost, dual, which, graph, state, effort, rays):  # type: ignore[no-untyped-def]
+@numba.njit(**_KERNEL)
+def price_cores(cost, dual, which, graph, state, effort, scratch, rays):  # type: ignore[no-untyped-def]
     """The same on a complete graph, for reports with a core."""
-    n = dual.size
-    grow = np.empty(n)
+    n, grow, r = dual.size, scratch.numbers[0], scratch.numbers[1]
     for j in range(which.size):
         y = which[j]
         root, k, ray, is_whole = state.anchor[y], state.core[y], rays[j], state.core[y] == n
@@ -198,10 +199,10 @@ def price_cores(cost, dual, which, graph, state, effort, rays):  # type: ignore[
             tree, up, core = _core_tree(inner, parent, rises, graph)
         for step in range(effort.steps):
             t = 1.0 if effort.fixed else state.ratio[y]
-            r = cost[y] - t * dual
+            _fill_reduced(cost[y], dual, t, r)
             if is_whole:
                 _fill_growth(root, parent, rises, graph, grow)
-                _optimise(root, r, parent, grow, rises, graph, max_pivots, effort.gain, ray)
+                _optimise(root, r, parent, grow, rises, graph, max_pivots, effort.gain, scratch, ray)
             else:
                 if step > 0:  # the simplex ends with the places at which it worked: reductions need them
                     for u in outer:
@@ -215,7 +216,7 @@ def price_cores(cost, dual, which, graph, state, effort, rays):  # type: ignore[
                 first = np.int64(0)  # no literal, as in `_optimise`
                 _fill_growth(first, tree, up, core, grow)
                 core_ray = np.empty(k)
-                _optimise(first, rest[inner], tree, grow[:k], up, core, max_pivots, effort.gain, core_ray)
+                _optimise(first, rest[inner], tree, grow, up, core, max_pivots, effort.gain, scratch, core_ray)
                 _extend(inner, outer, core_ray, graph, r, ray, beyond)
             if _ends_search(cost[y], dual, ray, state.ratio, y, t, step, effort) or (effort.fixed and is_whole):
                 break
@@ -225,16 +226,21 @@ def price_cores(cost, dual, which, graph, state, effort, rays):  # type: ignore[
                 parent[inner[i]], rises[inner[i]] = inner[tree[i]], up[i]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def dual_reductions(cost, dual, which, graph, state, reduction, sums):  # type: ignore[no-untyped-def]
-    """Raise reduction (n,) of dual until trees of `which` (k,) prove prices >= 0 by (4); fill their sums (k,)."""
+@numba.njit(**_KERNEL)
+def push_costs(cost, dual, which, graph, state, reduction, scratch, sums):  # type: ignore[no-untyped-def]
+    """Raise reduction (n,) of dual until trees of `which` (k,) prove prices >= 0 by (4); fill their sums (k,).
+
+    Without reduction, (0,), fill sums (k,) with the amounts that reach the roots: lower bounds of (1).
+    """
+    # The bound (4) holds for any tree, so an early end of the pivots weakens it and never breaks it.
+    #
     # For g in the cone T g(v) is at least the handed amount times g(parent), since g(v) lies in [e^{-d}, e^{d}]
     # g(parent). Where T < 0 and the parent cannot absorb it, and at the root, hand over nothing and reduce the dual at
     # v by -T. The handed amount increases with T. Take the dual less the largest reduction of any report. Then no T
     # falls, and T at reduced nodes and at the root is 0 or more. Hence no price is negative, whatever the trees are.
-    n = dual.size
-    child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    order, rest = np.empty(n, np.int32), np.empty(n)
+    n, reduces = dual.size, reduction.size > 0
+    child, following, stack, order = scratch.links[0], scratch.links[1], scratch.links[2], scratch.links[3]
+    rest = scratch.numbers[0]
     for j in range(which.size):
         y = which[j]
         root, parent, rises = state.anchor[y], state.parent[y], state.rises[y]
@@ -242,12 +248,15 @@ def dual_reductions(cost, dual, which, graph, state, reduction, sums):  # type: 
         sums[j] = 0.0
         for v in range(n):
             rest[v] = _round_down(cost[y, v] - dual[v])  # rounded to the safe side, as all that follows
-        _absorb(root, y, graph, state, rest)
+        if reduces:
+            _absorb(root, y, graph, state, rest)
         # Reverse preorder: a node has received from all its children before it hands over.
         for i in range(n - 1, -1, -1):
             v = order[i]
             if v == root:
-                if rest[v] < 0:
+                if not reduces:
+                    sums[j] = rest[v]
+                elif rest[v] < 0:
                     reduction[v] = max(reduction[v], -rest[v])
                     sums[j] -= rest[v]
                 break
@@ -255,7 +264,7 @@ def dual_reductions(cost, dual, which, graph, state, reduction, sums):  # type: 
             d, _ = _edge(v, p, graph)
             handed = _hand_over(rest[v], d)
             # (4): a negative amount goes up a falling edge only if the parent can absorb it; otherwise the dual pays.
-            if rest[v] < 0 and not rises[v] and not rest[p] + handed >= 0:
+            if reduces and rest[v] < 0 and not rises[v] and not rest[p] + handed >= 0:
                 reduction[v] = max(reduction[v], -rest[v])
                 sums[j] -= rest[v]
                 handed = 0.0
@@ -263,7 +272,7 @@ def dual_reductions(cost, dual, which, graph, state, reduction, sums):  # type: 
             rest[p] = _round_down(rest[p] + handed)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**_KERNEL)
 def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
     """Fill parents (m, n) of trees of shortest paths of lengths `distance` (m, n); True if every place has one."""
     n = distance.shape[1]
@@ -285,8 +294,8 @@ def shortest_trees(distance, graph, parents):  # type: ignore[no-untyped-def]
 # ---- The simplex method ----
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _optimise(root, r, parent, grow, rises, graph, max_pivots, absolute, g):  # type: ignore[no-untyped-def]
+@numba.njit(**_CALLEE)
+def _optimise(root, r, parent, grow, rises, graph, max_pivots, absolute, room, g):  # type: ignore[no-untyped-def]
     """Pivot `parent` (n,) to the minimising tree of r (n,), by about `max_pivots` at most; fill g (n,), its ray."""
     # A pivot updates sums over subtrees along the two paths to the root; they are computed afresh before the end. The
     # ratio test looks at the edges of the subtree; on a complete graph, at one minimum of products for every place of
@@ -294,12 +303,14 @@ def _optimise(root, r, parent, grow, rises, graph, max_pivots, absolute, g):  # 
     # against the whole mass. First the best pivot at a time, while gains are large against the whole. Sums that were
     # updated often do not resolve small gains far from the root: those are taken in batches with fresh sums and
     # disjoint subtrees.
-    n = r.size
-    child, following, before = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    stack, order, stamp = np.empty(n, np.int32), np.empty(n, np.int32), np.zeros(n, np.int64)
-    value, mass, scratch = np.empty(n), np.empty(n), np.empty(n)
+    n, links, numbers = g.size, room.links, room.numbers
+    child, following, before, stack, order, stamp = links[0], links[1], links[2], links[3], links[4], links[5]
+    value, mass, scratch = numbers[2], numbers[3], numbers[4]
     tree = Tree(parent, child, following, before, rises, grow, g, value, mass, stamp, stack, order, scratch)
-    scale = np.abs(r).sum()
+    scale = 0.0
+    for v in range(n):
+        scale += abs(r[v])
+        stamp[v] = 0
     pivots, number = 0, 0
     while True:
         _preorder(root, parent, child, following, stack, order)
@@ -344,7 +355,7 @@ def _optimise(root, r, parent, grow, rises, graph, max_pivots, absolute, g):  # 
             return
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**_CALLEE)
 def _pivot(node, root, graph, tree, number):  # type: ignore[no-untyped-def]
     """Move the subtree of `node` to where its next constraint is tight; `number` stamps nodes whose sums change."""
     g, value, mass, order = tree.g, tree.value, tree.mass, tree.order
@@ -371,7 +382,7 @@ def _pivot(node, root, graph, tree, number):  # type: ignore[no-untyped-def]
     return True
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _collect_subtree(node, tree, number):  # type: ignore[no-untyped-def]
     """Fill `order` with the nodes of the subtree of `node`, and stamp them; return their count."""
     stack, order = tree.stack, tree.order
@@ -390,7 +401,7 @@ def _collect_subtree(node, tree, number):  # type: ignore[no-untyped-def]
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _add_along_path(v, root, value, mass, tree, number):  # type: ignore[no-untyped-def]
     """Add to the sums of v and of all nodes above it, and stamp them as changed."""
     while True:
@@ -402,7 +413,7 @@ def _add_along_path(v, root, value, mass, tree, number):  # type: ignore[no-unty
         v = tree.parent[v]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**_CALLEE)
 def _hang(node, inner, outer, joint, raising, tree):  # type: ignore[no-untyped-def]
     """Hang the subtree of `node` by its node `inner` at `outer`, over an edge of factor `joint`."""
     # On the path from `inner` to `node` parent and child change places. The sums below a node of the path are then
@@ -425,7 +436,6 @@ def _hang(node, inner, outer, joint, raising, tree):  # type: ignore[no-untyped-
         up, step, rise, v = v, 1.0 / old_step, not old_rise, old_parent
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _tightest_edge(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
     """The first tight edge at the border of a subtree: bound on the subtree's factor, ends in and out, own factor."""
     g, stamp = tree.g, tree.stamp  # ends are -1 without an edge
@@ -441,9 +451,8 @@ def _tightest_edge(count, raising, graph, tree, number):  # type: ignore[no-unty
     return bound, inner, outer, joint
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
 def _tightest_pair(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
-    """The first tight pair at the border of a subtree: bound on the factor of the subtree, ends in and out."""
+    """The same among all pairs."""
     g, stamp, order, scratch, factors = tree.g, tree.stamp, tree.order, tree.scratch, graph.factors
     n, few = g.size, 2 * count <= g.size  # a product for every node of the smaller side
     # Infinity keeps the side that is scanned row by row out of the minimum of products.
@@ -457,27 +466,28 @@ def _tightest_pair(count, raising, graph, tree, number):  # type: ignore[no-unty
     for i in range(count if few else n):
         a = order[i] if few else i
         if few or stamp[a] != number:
-            smallest = _smallest_product(factors[a], scratch)
+            smallest = _smallest_product(factors[a], scratch, n)
             smallest = smallest / g[a] if raising == few else smallest * g[a]
             if smallest < bound:
                 bound, hit = smallest, a
     # Only the best row is searched again for its column, since `_smallest_product` returns no index.
     if hit < 0:
-        return bound, -1, -1
+        return bound, -1, -1, 1.0
     smallest, other = np.inf, -1
     for x in range(n):
         product = factors[hit, x] * scratch[x]
         if product < smallest:
             smallest, other = product, x
-    return (bound, hit, other) if few else (bound, other, hit)
+    inner, outer = (hit, other) if few else (other, hit)
+    return bound, inner, outer, factors[inner, outer]
 
 
 # nnan and reassoc let the compiler use vector minima; no argument is NaN, and a minimum has no order.
-@numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
-def _smallest_product(a, b):  # type: ignore[no-untyped-def]
-    """The minimum of a(x) b(x), in vector instructions."""
+@numba.njit(**_CALLEE, fastmath={"nnan", "nsz", "arcp", "contract", "reassoc"})
+def _smallest_product(a, b, size):  # type: ignore[no-untyped-def]
+    """The minimum of a(x) b(x) over the first `size` places, in vector instructions."""
     smallest = np.inf
-    for x in range(b.size):
+    for x in range(size):
         product = a[x] * b[x]
         smallest = product if product < smallest else smallest
     return smallest
@@ -486,7 +496,7 @@ def _smallest_product(a, b):  # type: ignore[no-untyped-def]
 # ---- Cores ----
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**_CALLEE)
 def _core_tree(places, parents, rises, graph):  # type: ignore[no-untyped-def]
     """The tree of a report and the graph within its core `places` (k,), numbered by their index there."""
     k = places.size
@@ -501,7 +511,7 @@ def _core_tree(places, parents, rises, graph):  # type: ignore[no-untyped-def]
     return tree, up, CompleteGraph(graph.lengths, factors)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**_CALLEE)
 def _extend(inner, outer, core_ray, graph, r, ray, beyond):  # type: ignore[no-untyped-def]
     """Fill a ray with core_ray (k,) at `inner` and its extension (2) at `outer`, raised where r (n,) is negative."""
     k = inner.size
@@ -522,16 +532,16 @@ def _extend(inner, outer, core_ray, graph, r, ray, beyond):  # type: ignore[no-u
         # of e^{d(u, x)} g(x).
         if r[u] < 0:
             ray[u] = np.inf
-            ray[u] = _smallest_product(graph.factors[u], ray)
+            ray[u] = _smallest_product(graph.factors[u], ray, ray.size)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**_CALLEE)
 def _absorb_negative(root, outer, graph, near, rest):  # type: ignore[no-untyped-def]
     """Let places no farther than the root absorb negative rest (n,) of `outer`, rounded to the safe side."""
     # For every a >= 0 and places v with r > 0
     #     -a g(u) >= -a e^{d(u, v)} g(v).                                                                           (3)
     for u in outer:
-        for b in range(1, rest.size):
+        for b in range(1, near.shape[1]):
             v = near[u, b]
             d = graph.lengths[u, v]
             # Farther places would hand over more than the root itself.
@@ -548,23 +558,6 @@ def _absorb_negative(root, outer, graph, near, rest):  # type: ignore[no-untyped
 
 
 # ---- Bounds, rounded to the safe side ----
-
-
-@numba.njit(cache=True, nogil=True)
-def _tree_bound(root, cost, dual, parent, graph):  # type: ignore[no-untyped-def]
-    """Push cost - dual (n,) to the root of the tree by (4), every operation rounded down."""
-    n = cost.size
-    child, following, stack = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    order, rest = np.empty(n, np.int32), np.empty(n)
-    _preorder(root, parent, child, following, stack, order)
-    for v in range(n):
-        rest[v] = _round_down(cost[v] - dual[v])
-    for i in range(n - 1, 0, -1):
-        v = order[i]
-        p = parent[v]
-        d, _ = _edge(v, p, graph)
-        rest[p] = _round_down(rest[p] + _hand_over(rest[v], d))
-    return rest[root]
 
 
 @numba.njit(inline="always")
@@ -586,12 +579,13 @@ def _hand_over(rest, d):  # type: ignore[no-untyped-def]
 # ---- Trees as arrays ----
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _preorder(root, parent, child, following, stack, order):  # type: ignore[no-untyped-def]
     """Fill `order` with the nodes of a tree, every parent before its children; also the child and sibling lists."""
     n = parent.size
     # Child lists from parents in O(n): each node is pushed to the front of its parent's list.
-    child[:] = -1
+    for v in range(n):
+        child[v] = -1
     for v in range(n):
         if v != root:
             following[v] = child[parent[v]]
@@ -610,10 +604,10 @@ def _preorder(root, parent, child, following, stack, order):  # type: ignore[no-
             c = following[c]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**_CALLEE)
 def _sum_subtrees(root, r, parent, grow, g, order, value, mass):  # type: ignore[no-untyped-def]
     """Fill g along the tree, and the sums of r g (value) and |r| g (mass) over every subtree."""
-    n = r.size
+    n = g.size
     g[root] = 1.0
     # Parents come first in `order`, so g of the parent is known.
     for i in range(1, n):
@@ -627,13 +621,29 @@ def _sum_subtrees(root, r, parent, grow, g, order, value, mass):  # type: ignore
         mass[parent[v]] += mass[v]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(**_CALLEE)
 def _fill_growth(root, parent, rises, graph, grow):  # type: ignore[no-untyped-def]
-    grow[:] = 1.0
     for v in range(parent.size):
+        grow[v] = 1.0
         if v != root:
             _, factor = _edge(v, parent[v], graph)
             grow[v] = factor if rises[v] else 1.0 / factor
+
+
+@numba.njit(**_CALLEE)
+def _fill_reduced(cost, dual, t, r):  # type: ignore[no-untyped-def]
+    # A loop: the compilation of array expressions takes a second.
+    for v in range(dual.size):
+        r[v] = cost[v] - t * dual[v]
+
+
+@numba.njit(**_CALLEE)
+def _products(cost, dual, ray):  # type: ignore[no-untyped-def]
+    above, below = 0.0, 0.0
+    for v in range(ray.size):
+        above += cost[v] * ray[v]
+        below += dual[v] * ray[v]
+    return above, below
 
 
 # Functions by the kind of graph, so that nobody waits for the compilation of the other kind.
@@ -642,16 +652,9 @@ def _tightest(count: Any, raising: Any, graph: Any, tree: Any, number: Any) -> A
     raise NotImplementedError
 
 
-@overload(_tightest)
+@overload(_tightest, jit_options=_CALLEE)
 def _tightest_of(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
-    if not _is_complete(graph):
-        return lambda count, raising, graph, tree, number: _tightest_edge(count, raising, graph, tree, number)
-
-    def of_pairs(count, raising, graph, tree, number):  # type: ignore[no-untyped-def]
-        bound, inner, outer = _tightest_pair(count, raising, graph, tree, number)
-        return bound, inner, outer, graph.factors[inner, outer]
-
-    return of_pairs
+    return _tightest_pair if _is_complete(graph) else _tightest_edge
 
 
 def _edge(v: Any, up: Any, graph: Any) -> Any:
@@ -659,11 +662,18 @@ def _edge(v: Any, up: Any, graph: Any) -> Any:
     raise NotImplementedError
 
 
-@overload(_edge)
+@overload(_edge, jit_options=_CALLEE)
 def _edge_of(v, up, graph):  # type: ignore[no-untyped-def]
     if _is_complete(graph):
         return lambda v, up, graph: (graph.lengths[v, up], graph.factors[v, up])
-    return lambda v, up, graph: _listed_edge(v, up, graph)
+
+    def search(v, up, graph):  # type: ignore[no-untyped-def]
+        for e in range(graph.first[v], graph.first[v + 1]):
+            if graph.near[e] == up:
+                return graph.length[e], graph.factor[e]
+        return np.inf, np.inf
+
+    return search
 
 
 def _absorb(root: Any, y: Any, graph: Any, state: Any, rest: Any) -> Any:
@@ -686,15 +696,7 @@ def _is_complete(graph: numba.types.NamedTuple) -> bool:
     return "factors" in graph.fields
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _listed_edge(v, up, graph):  # type: ignore[no-untyped-def]
-    for e in range(graph.first[v], graph.first[v + 1]):
-        if graph.near[e] == up:
-            return graph.length[e], graph.factor[e]
-    return np.inf, np.inf
-
-
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _unlink(v, parent, child, following, before):  # type: ignore[no-untyped-def]
     if before[v] >= 0:
         following[before[v]] = following[v]
@@ -704,7 +706,7 @@ def _unlink(v, parent, child, following, before):  # type: ignore[no-untyped-def
         before[following[v]] = before[v]
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _link(v, up, parent, child, following, before):  # type: ignore[no-untyped-def]
     parent[v] = up
     before[v], following[v] = -1, child[up]

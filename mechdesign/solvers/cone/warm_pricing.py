@@ -17,7 +17,7 @@ import numpy as np
 from mechdesign.base.arrays import Indices, Indices32, Matrix, Vector
 from mechdesign.base.threads import OutOfTime, in_blocks
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound, sum_down
-from mechdesign.solvers.cone.tree_simplex import Effort, TreeState, dual_reductions, price_cores, price_trees
+from mechdesign.solvers.cone.tree_simplex import Effort, Scratch, TreeState, price_cores, price_trees, push_costs
 
 _BLOCK = 16  # reports priced at a time by a thread
 
@@ -156,7 +156,8 @@ class WarmPricer:
         price_reports = price_cores if self.cone.is_complete else price_trees
 
         def price_block(start: int, stop: int) -> None:
-            price_reports(self.cost, dual, reports[start:stop], self.cone.graph, trees, effort, rays[start:stop])
+            which, scratch = reports[start:stop], Scratch.of(len(dual))
+            price_reports(self.cost, dual, which, self.cone.graph, trees, effort, scratch, rays[start:stop])
 
         in_blocks(price_block, len(reports), _BLOCK, deadline=self.cone.deadline)
         return rays
@@ -172,7 +173,8 @@ class WarmPricer:
 
         def reduce_block(start: int, stop: int) -> None:
             which, part = self.all_reports[start:stop], parts[start // _BLOCK]
-            dual_reductions(self.cost, dual, which, self.cone.graph, self.trees, part, report_sums[start:stop])
+            scratch, sums = Scratch.of(n), report_sums[start:stop]
+            push_costs(self.cost, dual, which, self.cone.graph, self.trees, part, scratch, sums)
 
         in_blocks(reduce_block, m, _BLOCK)
         return parts.max(axis=0, initial=0.0), report_sums
