@@ -193,12 +193,28 @@ def test_files_are_read_or_refused_by_name(tmp_path):
         ("f.json", "{]"),
         ("g.geojson", json.dumps({"type": "Sphere"})),
         ("h.csv", "lon,lat\n1,"),
+        ("i.csv", "lon,lat\n2,35,48,85"),
+        ("j.geojson", json.dumps({"type": "Point", "coordinates": [None, 2]})),
+        ("k.geojson", json.dumps({"type": "Feature", "properties": {"count": ""}, "geometry": homes})),
+        ("l.geojson", json.dumps({"type": "LineString", "coordinates": [[1, 2, -9999], [3, 4, -9999]]})),
     )
     assert found[0] == {"name": "a.csv", "points": [[-8, 41, 1], [-9, 42, 1]], "lines": []}
     assert found[1]["points"] == [[1, 2, 2], [3, 4, 2]]
     assert found[1]["lines"] == [COAST["geometry"]["coordinates"]]
-    for refused, word in zip(found[2:], ("columns", "1, 95", "-1", "not GeoJSON", "Sphere", "h.csv"), strict=True):
+    words = (
+        "columns",
+        "1, 95",
+        "-1",
+        "not GeoJSON",
+        "Sphere",
+        "h.csv",
+        "2,35,48,85 has more",
+        "j.geojson",
+        "k.geojson",
+    )
+    for refused, word in zip(found[2:-1], words, strict=True):
         assert word in refused
+    assert found[-1]["lines"] == [[[1, 2, -9999], [3, 4, -9999]]]  # heights are no weights
 
 
 @needs_node
@@ -224,6 +240,10 @@ def test_factor_holds_between_cells_within_the_radius(answers):
         ({"within": -1}, "radius"),
         ({"box": BOX | {"east": -9}}, "west"),
         ({"box": BOX | {"east": 20}}, "200 km"),
+        ({"box": {"west": -179, "east": 179, "south": 88.9, "north": 89}}, "200 km"),
+        ({"cells": 9, "factor": 1 + 1e-9}, "larger factor"),
+        ({"cells": 9, "places": {"name": "home.csv", "points": [[-8.6, 41.16, 1]]}}, "everybody is in one cell"),
+        ({"places": {"name": "many.csv", "points": [[-8.6, 41.16, 1e308], [-8.6, 41.16, 1e308]]}}, "too large"),
         ({"places": {"name": "far.csv", "points": [[0, 0, 1]]}}, "far.csv"),
     ],
 )

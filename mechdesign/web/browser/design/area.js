@@ -13,6 +13,8 @@ function boxDomain({ west, south, east, north }, most) {
   if (!(west < east && south < north && west >= -180 && east <= 180 && south >= -89 && north <= 89))
     throw new RangeError("west must be less than east, and south less than north");
   if (!(Number.isInteger(most) && most >= 2 && most <= MOST_CELLS)) throw new RangeError(`use 2 to ${MOST_CELLS} cells`);
+  // A box more than half around the Earth is wider than the parallel of its sides.
+  if (east - west > 180) throw new RangeError("a side of the box is longer than 200 km");
   const centre = { longitude: tidy((west + east) / 2), latitude: tidy((south + north) / 2) };
   const border = [south, centre.latitude, north].flatMap((latitude) => [west, centre.longitude, east].map((longitude) => device.forward(centre, longitude, latitude)));
   const [width, height] = [0, 1].map((k) => 2 * Math.max(...border.map((at) => Math.abs(at[k]))));
@@ -61,7 +63,8 @@ function priorOf(domain, given) {
     inside += 1;
   }
   const total = prior.reduce((sum, weight) => sum + weight, 0);
-  if (!(total > 0 && total < Infinity)) throw new RangeError(`no point of ${given.name} with a weight above 0 lies in the box`);
+  if (total === Infinity) throw new RangeError(`the weights of ${given.name} are too large`);
+  if (!(total > 0)) throw new RangeError(`no point of ${given.name} with a weight above 0 lies in the box`);
   const words = `The box is the one that was entered. The prior is the share of ${given.name} in each cell: ${countWords(inside)} of its ${countWords(given.points.length)} points lie in the cells.`;
   return { prior: prior.map((weight) => weight / total), words };
 }

@@ -1,6 +1,8 @@
 // A design from the numbers of a form: the table, its bound, and its contents as a page and as a file.
 
 const LARGEST_GAP = 0.01; // of the loss, above its lower bound
+const NEARLY_ALL = 1 - 1e-6; // of the prior: the loss of the rest is not above that of rounding
+const LEAST_FACTOR = 1 + 1e-6; // below it repairs cost more than the factor allows
 const LOSSES = {
   squared: (square) => square,
   distance: (square) => Math.sqrt(square),
@@ -22,9 +24,15 @@ function* designTable({ box, cells, kind, factor, within, loss, places: given = 
   const tree = provingTrees(edges, solved);
   const page = pageOf({ domain, metric: metricOf(kind, level), edges, points: [x, y], prior, mass, loss, within, dual: solved.l, tree, words });
   const { expected_loss: expected, lower_bound: bound } = page.contents.attrs;
-  if (!(expected * (1 - LARGEST_GAP) <= bound))
-    throw new RangeError("no table within 1 % of the best was found: use fewer cells, a smaller factor, or a larger radius");
+  if (!(expected * (1 - LARGEST_GAP) <= bound)) throw new RangeError(`no table within 1 % of the best was found: ${remedy(prior, factor)}`);
   return page;
+}
+
+/** What to change where no table was found. */
+function remedy(prior, factor) {
+  if (Math.max(...prior) > NEARLY_ALL) return "nearly everybody is in one cell; use a smaller box, or more cells";
+  if (factor < LEAST_FACTOR) return "use a larger factor";
+  return "use fewer cells, a smaller factor, or a larger radius";
 }
 
 /** The page of a table, with the figures that its proof recomputes. */

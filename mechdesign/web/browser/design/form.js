@@ -173,13 +173,14 @@ async function takeFiles(files) {
     try {
       const read = readPlaces(file.name, await file.text());
       if (read.points.length) people = read;
-      lines.push(...read.lines);
+      lines = lines.concat(read.lines);
       const counts = [[read.points.length, "points for the prior"], [read.lines.length, "lines for the map"]];
       said.push(`${read.name} has ${counts.filter(([count]) => count).map(([count, words]) => `${count.toLocaleString("en")} ${words}`).join(", ")}.`);
     } catch (error) {
       said.push(`${error.message}.`);
     }
   }
+  if (people && files.length > 1) said.push(`The prior is that of ${people.name}.`);
   forget();
   byId("files-said").textContent = said.join(" ");
   byId("no-files").hidden = !people && lines.length === 0;
