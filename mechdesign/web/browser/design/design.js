@@ -28,7 +28,7 @@ function* designTable({ box, cells, kind, factor, within, loss, places: given = 
   return page;
 }
 
-/** What to change where no table was found. */
+/** The remedy where no table was found. */
 function remedy(prior, factor) {
   if (Math.max(...prior) > NEARLY_ALL) return "nearly everybody is in one cell; use a smaller box, or more cells";
   if (factor < LEAST_FACTOR) return "use a larger factor";
