@@ -48,11 +48,7 @@ def solve_optimal(
         # A bound that needs no pricing: with it the closed form may meet the gap already.
         if floor is not None:
             incumbent.record_bound(plain_bound(task, *anchor_multipliers(task.pricer, task.cost)))
-        stopped = run_routes(_routes(task, attempts, blocks), task, incumbent, budget)
-        # Edges below 2^-30 nats leave no room for a repair: no search is as good as the constant report there.
-        if incumbent.objective > task.constant:
-            incumbent.try_table(task.assess(_constant_masses(problem)))
-        return Stop.GAP if incumbent.is_close else stopped
+        return run_routes(_routes(task, attempts, blocks), task, incumbent, budget)
 
     stopped = interrupts.interruptible(search, Stop.INTERRUPT)
     return _design(task, incumbent, blocks, stopped, ends=budget.deadline + TIME_MODEL.grace(limit))
@@ -96,6 +92,9 @@ def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop,
     if incumbent.mass is None:
         half = np.exp(-task.pricer.distance.T / 2)
         incumbent.try_table(task.certify(half / half.sum(axis=1, keepdims=True), task.cost))
+    # Edges below 2^-30 nats leave no room for a repair: no search is as good as the constant report there.
+    if incumbent.objective > task.constant:
+        incumbent.try_table(task.assess(_constant_masses(task.problem)))
     # A positive bound without a search, priced if time allows.
     if incumbent.lower_bound == 0:
         task.pricer.deadline = ends
@@ -107,6 +106,8 @@ def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop,
     assert incumbent.mass is not None
     assert incumbent.bound is not None
     task.pricer.deadline = ends
+    if stopped is Stop.PRECISION and incumbent.is_close:
+        stopped = Stop.GAP
     return SolveResult(
         mass=incumbent.mass,
         loss=incumbent.objective,
