@@ -12,14 +12,14 @@ Source: ours; a mirror descent in both. No proof rests on a ratio. Multipliers o
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import numba
 import numpy as np
 
 from mechdesign.base.arrays import Vector
 from mechdesign.factored.ball import Places
-from mechdesign.factored.pricing import BLOCK, PricingTask, Radii, ratio_block
+from mechdesign.factored.pricing import BLOCK, LastTrees, PricingTask, Radii, ratio_block
 from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, Workers, all_blocks
 
 
@@ -43,11 +43,12 @@ CONSTANTS = AscentConstants()
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DualState:
-    """Multipliers dual (n,) >= 0 and weights weight (n,) > 0 of the reports; ratio (n,), the last ones found."""
+    """Multipliers dual (n,) >= 0 and weights weight (n,) > 0 of the reports; the last ratios (n,) and trees found."""
 
     dual: Vector
     weight: Vector
     ratio: Vector
+    trees: LastTrees = field(default_factory=LastTrees.none)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -72,7 +73,7 @@ def dual_step(
     executor: Workers, places: Places, state: DualState, radii: Radii, on_done: OnDone = lambda done: None
 ) -> tuple[DualState, float]:
     """The state after a pass, and the bound before it, sum lambda min(1, rho), without a proof."""
-    task = PricingTask.all(places, state.dual, **asdict(radii), start=state.ratio)
+    task = PricingTask.all(places, state.dual, **asdict(radii), start=state.ratio, last=state.trees)
     blocked = BlockedWork(work=ratio_block, state=task, total=places.size, block=BLOCK, name="ratios")
     blocks = all_blocks(executor, blocked, on_done=on_done)
     ratio = np.concatenate([arrays["ratio"] for arrays in blocks])
@@ -81,7 +82,7 @@ def dual_step(
     value = float(state.dual @ np.minimum(ratio, 1.0))
     after = _move_state(state, ratio, SparseRays(size=places.size, blocks=blocks))
     # A multiplier above the cost of its place outside some ball would leave that report without a bound.
-    return replace(after, dual=np.minimum(after.dual, ceiling(places, blocks))), value
+    return replace(after, dual=np.minimum(after.dual, ceiling(places, blocks)), trees=LastTrees.of(blocks)), value
 
 
 def ceiling(places: Places, blocks: Iterable[Arrays]) -> Vector:

@@ -25,7 +25,7 @@ from mechdesign.factored.ascent import ceiling
 from mechdesign.factored.ball import Places
 from mechdesign.factored.dataset import ProvedBound
 from mechdesign.factored.ladder import CERTIFICATE, ladder_state
-from mechdesign.factored.pricing import BLOCK, NO_CODES, Codes, PricingTask, tree_block, value_block
+from mechdesign.factored.pricing import BLOCK, NO_CODES, Codes, LastTrees, PricingTask, tree_block, value_block
 from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, Work, Workers, all_blocks
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import lower_bound
@@ -144,9 +144,10 @@ def certify_bound(
             bound, best = proved, replace(best, dual=task.dual, trees=list(trees))
         if proved >= (1 - CONSTANTS.lost) * float(task.dual.sum()):
             break
-        reports = task.reports[value[task.reports] < 0]
+        is_negative = value[task.reports] < 0
+        reports, last = task.reports[is_negative], LastTrees.of(blocks).select(is_negative)
         lower = _lower_multipliers(task, blocks, CONSTANTS.extra * CONSTANTS.growth**number)
-        task = replace(task, dual=lower, reports=reports, start=np.ones(len(reports)))
+        task = replace(task, dual=lower, reports=reports, start=np.ones(len(reports)), last=last)
     # `verify` computes this bound: the margin is for another machine.
     return replace(best, value=recompute_bound(executor, places, best) * (1 - MARGIN))
 

@@ -22,14 +22,14 @@ from mechdesign.factored.field_matrix import FieldMatrix
 from mechdesign.factored.fields import FieldTask, columns_of, field_block
 from mechdesign.factored.ladder import ladder_state
 from mechdesign.factored.local_bound import certify_bound
-from mechdesign.factored.pool_master import OverlappingBlocks, improve
-from mechdesign.factored.pricing import BLOCK, PricingTask, Radii, ratio_block
+from mechdesign.factored.pool_master import PlaceBlocks, improve
+from mechdesign.factored.pricing import BLOCK, TREE_ARRAYS, LastTrees, PricingTask, Radii, ratio_block
 from mechdesign.factored.rounds import Units
 from mechdesign.factored.row_sums import merged_rows, rounded_words
 from mechdesign.factored.work_folder import BlockedWork, Workers, all_blocks, threads
 from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.repair import repair
-from mechdesign.problem.losses import Distance
+from mechdesign.problem.losses import APART, LENGTH, Distance
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.optimal import Optimal
 from mechdesign.solvers.choose import PoolSolver
@@ -189,6 +189,7 @@ class PoolRun:
         self.places = Places.of(problem)
         units = Units.for_lengths(problem.edges.length)
         self.step = units.nats
+        self._power = 1 if problem.loss.code in (LENGTH, APART) else 2  # of the distance, or 2 where it is unknown
         self.lengths = units.quantise(self.places.graph.length)
         n = self.places.size
         self.depths = WIDE if n <= CONSTANTS.few_places else USUAL
@@ -214,7 +215,7 @@ class PoolRun:
         if not self.state.dual.any():
             return "gap"
         self.first_dual = self.best_dual = self.state.dual
-        blocks, wanted = OverlappingBlocks(self.places), self.targets.gap
+        blocks, wanted = PlaceBlocks(self.places), self.targets.gap
         max_rounds = CONSTANTS.rounds(self.places.size)
         first_gap, stopped, seconds, is_levelled = np.inf, "rounds", 0.0, False
         while self.number < max_rounds:
@@ -277,22 +278,30 @@ class PoolRun:
 
     def _extend(self) -> bool:
         started, n, dual = time.monotonic(), self.places.size, self.state.dual
-        task = PricingTask.all(self.places, dual, **asdict(self.depths.balls), start=self.state.ratio)
+        state = self.state
+        task = PricingTask.all(self.places, dual, **asdict(self.depths.balls), start=state.ratio, last=state.trees)
         on_done = counter(self.report, f"round {self.number + 1}, pricing", n)
         blocked = BlockedWork(work=ratio_block, state=task, total=n, block=BLOCK, name="ratios")
-        ratios, fresh, targets = [], [], []
+        ratios, trees, fresh, targets = [], [], [], []
         for number, rays in enumerate(all_blocks(self.executor, blocked, on_done=on_done)):
             ratios.append(rays["ratio"])
             reports = BLOCK * number + np.arange(len(rays["ratio"]))
             columns = columns_of(self.places, rays, step=self.step, deepest=self.depths.deepest)
             unseen = self._unseen(columns, reports)
+            # A known ray of negative price teaches the master nothing: the next pricing starts anew, and often ends at
+            # another ray of about the same price.
+            stale = rays["ratio"] < 1 - CONSTANTS.master_share * self.targets.gap
+            stale[unseen] = False
+            trees.append(
+                {name: rays[name] for name in TREE_ARRAYS} | {"core_hash": np.where(stale, -1, rays["core_hash"])}
+            )
             if len(unseen):
                 fresh.append(columns.select(unseen))
                 targets.append(reports[unseen])
         ratio = np.concatenate(ratios)
         # Only priced multipliers estimate a bound: the master knows the columns of the pool alone.
         self.best_dual, self.best_bound = dual, float(dual @ np.minimum(ratio, 1.0))
-        self.state = replace(self.state, ratio=ratio)
+        self.state = replace(self.state, ratio=ratio, trees=LastTrees.of(trees))
         self.pricing_seconds = time.monotonic() - started
         if fresh:
             self._add(Columns.concatenate(fresh), np.concatenate(targets))
@@ -337,7 +346,7 @@ class PoolRun:
         joined = {name: np.concatenate([arrays[name] for arrays in blocks]) for name in blocks[0]}
         return FieldMatrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
 
-    def _improve(self, blocks: OverlappingBlocks) -> float:
+    def _improve(self, blocks: PlaceBlocks) -> float:
         assert self.pool is not None
         started = time.monotonic()
         weight, dual, loss = self._master(blocks, self.pool.weight, self.state.dual, self._latest())
@@ -346,7 +355,7 @@ class PoolRun:
         self.master_seconds = time.monotonic() - started
         return loss
 
-    def _level(self, blocks: OverlappingBlocks) -> None:
+    def _level(self, blocks: PlaceBlocks) -> None:
         # Repeats from the last point bring row sums closer to 1.
         # Pricing continues from the first point, not from here: the best multipliers of the pool overrate missing
         # columns.
@@ -362,7 +371,7 @@ class PoolRun:
                 break
 
     def _master(
-        self, blocks: OverlappingBlocks, weight: Vector, dual: Vector, deadline: float
+        self, blocks: PlaceBlocks, weight: Vector, dual: Vector, deadline: float
     ) -> tuple[Vector, Vector, float]:
         # The mechanism is made from the weights of the smallest loss, which need not be the last.
         assert self.pool is not None
@@ -370,7 +379,7 @@ class PoolRun:
         cost, target = self.pool.cost, self.pool.target
         weight, dual, sums = improve(self.pool.matrix, blocks, cost, weight, dual, gap=gap, deadline=deadline)
         # Rows are divided by their sums, and most of a column lies near the place that it reports.
-        loss = float(cost @ (weight / sums[target])) * (1 + 2 * self._used_share(sums))
+        loss = float(cost @ (weight / sums[target])) * (1 + self._power * self._used_share(sums))
         if loss < self.least_loss:
             self.least_loss, self.best_weight = loss, weight
         return weight, np.maximum(dual, 0.0), loss
@@ -379,7 +388,7 @@ class PoolRun:
         return (self.least_loss - self.best_bound) / self.least_loss
 
     def _used_share(self, sums: Vector) -> float:
-        # The mean share of an edge that the row sums at its ends use: a squared distance grows by twice this share.
+        # The mean share of an edge that the row sums at its ends use; a loss grows by this share, a squared one twice.
         edges = self.problem.edges
         return float(np.mean(used_slack(edges, np.log(sums)) / edges.length))
 

@@ -12,7 +12,8 @@ makes the normal equations of a step,
 
 well enough conditioned for conjugate gradients; the steps are those of solvers/interior_point.py. The equations of a
 step, solved to some per cent, see the large entries of G alone; row sums and prices see all of it.
-Preconditioner: additive Schwarz methods, e.g. Toselli and Widlund, Domain Decomposition Methods, 2005; use here ours.
+Preconditioner: G smooths over some nats, and the inverse of G' D G is nearly local. Blocks of neighbouring places are
+therefore inverted on their own (block Jacobi, e.g. Saad, Iterative Methods for Sparse Linear Systems, 2003, 10.5).
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 import scipy.linalg.lapack
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
 
 from mechdesign.base.arrays import Floats, Integers, Singles, Vector
 from mechdesign.base.threads import in_blocks
@@ -40,7 +39,7 @@ class MasterConstants:
     pull: float = 3.0  # kappa
     floor: float = 1.0  # of the mean multiplier: the least scale; less leaves steep row sums where the prior is small
     start: float = 3e-3  # complementarity at the start, relative to the loss
-    steps: int = 12  # Newton steps at most
+    steps: int = 16  # Newton steps at most
     row_error: float = 0.02  # residual of row sums with which it may end
     price_error: float = 0.02  # the same of prices, relative to costs
     way: float = 0.99  # share of the way to the boundary
@@ -50,8 +49,8 @@ class MasterConstants:
     corrector_tolerance: float = 0.03
     iterations: int = 60  # of conjugate gradients, at most
     faint: float = 1e-4  # price of a column relative to its cost, at least, at the start
-    block_size: int = 150  # secrets of a block, before it is widened
-    overlap: float = 1.5  # nats by which a block is widened; 2.5 takes twice the time, for as many iterations
+    # Places of a block, at most. Blocks that overlap by 1.5 nats take twice the iterations, each twice as long.
+    block_size: int = 300
     lift: float = 1e-6  # of the unit diagonal, against rounding
     lift_growth: float = 10.0  # factor of the lift where it is not enough
 
@@ -80,25 +79,11 @@ def dense_part(nodes, first, column, value, root, mark, columns, part):  # type:
     return count if count <= part.shape[0] else -count
 
 
-class OverlappingBlocks:
-    """Overlapping blocks of places: by recursive halving of their coordinates, widened by some nats."""
+class PlaceBlocks:
+    """Blocks of neighbouring places, and the inverses of the equations of a step within each."""
 
     def __init__(self, places: Places) -> None:
-        # G smooths over some nats, and the inverse of G' D G is nearly local: blocks widened by some nats are inverted
-        # on their own. With it ln s differs by 0.05 % of the edges on average after three rounds of columns on 50 x 50
-        # cells of Philadelphia; passes that move weights multiplicatively end at 1 %.
-        self.size, edges = places.size, places.graph
-        graph = csr_array((edges.length, edges.near, edges.first), shape=(places.size, places.size))
-        cores = _halve(places.costs.points, np.arange(places.size))
-        self.nodes = []
-        for core in cores:
-            away = dijkstra(graph, indices=core, min_only=True, limit=CONSTANTS.overlap)
-            self.nodes.append(np.flatnonzero(away <= CONSTANTS.overlap))
-        count = np.zeros(places.size)
-        for nodes in self.nodes:
-            count[nodes] += 1
-        # The square root on both sides keeps the preconditioner symmetric, as conjugate gradients need it.
-        self.overlap_weights = [1 / np.sqrt(count[nodes]) for nodes in self.nodes]
+        self.size, self.nodes = places.size, _halve(places.costs.points, np.arange(places.size))
         self.inverse: list[Singles] = []
 
     def factor(self, matrix: FieldMatrix, scale: Vector, ridge: Vector) -> None:
@@ -117,24 +102,20 @@ class OverlappingBlocks:
                     if rows >= 0:
                         break
                     room = np.empty(-rows * len(nodes) * 5 // 4, np.float32)
-                self.inverse[i] = _inverse(part[:rows], ridge[nodes], self.overlap_weights[i])
+                self.inverse[i] = _inverse(part[:rows], ridge[nodes])
 
         in_blocks(invert, len(self.nodes), 8)
 
     def apply(self, values: Vector) -> Vector:
-        parts: list[Singles] = [np.zeros(0, np.float32)] * len(self.nodes)
-        single = values.astype(np.float32)
+        """The inverses times values (n,)."""
+        product, single = np.empty(self.size), values.astype(np.float32)
 
         def multiply(start: int, stop: int) -> None:
-            for i in range(start, stop):
-                parts[i] = self.inverse[i] @ single[self.nodes[i]]
+            for nodes, inverse in zip(self.nodes[start:stop], self.inverse[start:stop], strict=True):
+                product[nodes] = inverse @ single[nodes]
 
-        # Added in the order of blocks, on one thread: the same bits on any number of threads.
         in_blocks(multiply, len(self.nodes), 64)
-        sums = np.zeros(self.size)
-        for nodes, part in zip(self.nodes, parts, strict=True):
-            sums[nodes] += part
-        return sums
+        return product
 
 
 def conjugate_gradients(
@@ -169,7 +150,7 @@ def _halve(points: Floats, numbers: Integers) -> list[Integers]:
     return _halve(points, numbers[order[:half]]) + _halve(points, numbers[order[half:]])
 
 
-def _inverse(part: Singles, ridge: Vector, overlap_weight: Vector) -> Singles:
+def _inverse(part: Singles, ridge: Vector) -> Singles:
     normal = (part.T @ part).astype(float)
     diagonal = np.arange(len(ridge))
     normal[diagonal, diagonal] += ridge
@@ -186,16 +167,13 @@ def _inverse(part: Singles, ridge: Vector, overlap_weight: Vector) -> Singles:
         lift *= CONSTANTS.lift_growth
     lower, _ = scipy.linalg.lapack.dpotri(factor, lower=1, overwrite_c=1)
     full = np.tril(lower) + np.tril(lower, -1).T
-    outer = unit * overlap_weight
-    return np.asarray(full * (outer[:, None] * outer), np.float32)
+    return np.asarray(full * (unit[:, None] * unit), np.float32)
 
 
 class _Proximal:
     # The interface of `run_predictor_corrector`. The equations of a step see the visible entries alone; residuals see
     # all of G.
-    def __init__(
-        self, matrix: FieldMatrix, blocks: OverlappingBlocks, cost: Vector, before: Vector, gap: float
-    ) -> None:
+    def __init__(self, matrix: FieldMatrix, blocks: PlaceBlocks, cost: Vector, before: Vector, gap: float) -> None:
         self.visible, self.blocks, self.cost, self.before, self.gap = matrix.visible, blocks, cost, before, gap
         self.loss = float(before.sum())
         self.ridge = 1 / (CONSTANTS.pull * np.maximum(before, CONSTANTS.floor * float(before.mean())))
@@ -227,7 +205,7 @@ class _Proximal:
 
 def improve(
     matrix: FieldMatrix,
-    blocks: OverlappingBlocks,
+    blocks: PlaceBlocks,
     cost: Vector,
     weight: Vector,
     dual: Vector,

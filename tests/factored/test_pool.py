@@ -23,7 +23,7 @@ from mechdesign.factored.ball import Places
 from mechdesign.factored.columns import Columns
 from mechdesign.factored.field_matrix import FieldMatrix
 from mechdesign.factored.fields import FieldTask, columns_of, field_block
-from mechdesign.factored.pool_master import OverlappingBlocks, conjugate_gradients
+from mechdesign.factored.pool_master import PlaceBlocks, conjugate_gradients
 from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, ZeroOne
 
@@ -225,7 +225,7 @@ def test_preconditioned_blocks_solve_normal_equations() -> None:
     found = field_block(spread(problem, columns, np.arange(n)), 0, n)
     matrix = FieldMatrix.of(found["count"], found["place"], found["value"], n)
     scale, ridge, right = random.random(n) ** 4, np.full(n, 1e-3), random.standard_normal(n)
-    blocks = OverlappingBlocks(Places.of(problem))
+    blocks = PlaceBlocks(Places.of(problem))
     blocks.factor(matrix.visible, scale, ridge)  # the visible entries precondition the equations of all entries
     applied = []
 
