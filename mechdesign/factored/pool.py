@@ -234,8 +234,7 @@ class PoolRun:
             is_levelled = first_gap <= CONSTANTS.enough_before * wanted or (is_slow and not has_grown)
             if is_levelled:
                 self._level(blocks)
-            # The priced multipliers, sum lambda min(1, rho), and the loss with the cost of row sums estimate the final
-            # gap.
+            # The priced multipliers and the loss with the cost of row sums estimate the final gap.
             gap = self._gap()
             size = {"variables": self.pool.columns.size, "constraints": self.places.size}
             bounds = {"loss": self.least_loss, "lower_bound": self.best_bound, "gap": gap}
@@ -299,8 +298,13 @@ class PoolRun:
                 fresh.append(columns.select(unseen))
                 targets.append(reports[unseen])
         ratio = np.concatenate(ratios)
-        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone.
-        self.best_dual, self.best_bound = dual, float(dual @ np.minimum(ratio, 1.0))
+        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. A report with a ratio
+        # below 1 lowers multipliers nearby.
+        edges, least = self.problem.edges, np.minimum(ratio, 1.0)
+        near = least.copy()
+        np.minimum.at(near, edges.tail, least[edges.head])
+        np.minimum.at(near, edges.head, least[edges.tail])
+        self.best_dual, self.best_bound = dual, float(dual @ near)
         self.state = replace(self.state, ratio=ratio, trees=LastTrees.of(trees))
         self.pricing_seconds = time.monotonic() - started
         if fresh:

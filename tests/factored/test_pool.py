@@ -62,7 +62,7 @@ def truth(name: str) -> float:
 
 @pytest.mark.parametrize("name", few_by_default(PROBLEMS, "distance, masked"))
 def test_interval_contains_optimum(name: str) -> None:
-    mechanism = md.solve(md.Optimal(PROBLEMS[name]()), method="pool")
+    mechanism = md.solve(md.Optimal(PROBLEMS[name]()), method="pool", gap=NEAR)
     loss, bound = mechanism.attrs["expected_loss"], mechanism.attrs["lower_bound"]
     assert bound <= truth(name) * (1 + 1e-6)
     assert truth(name) <= loss
@@ -88,7 +88,7 @@ def test_columns_are_private_and_near_table(
     name: str, squared_mechanism: xr.Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Second route to the certificate: rows over a common denominator, every edge and report."""
-    mechanism = squared_mechanism if name == "squared" else solve_as_columns(monkeypatch, name)
+    mechanism = squared_mechanism if name == "squared" else solve_as_columns(monkeypatch, name, gap=NEAR)
     checked = md.verify(mechanism)
     assert checked.certified
     assert checked.lower_bound_checked
@@ -219,7 +219,7 @@ def test_generators_reproduce_their_ray() -> None:
 
 
 def test_preconditioned_blocks_solve_normal_equations() -> None:
-    problem, random = on_grid(16, SquaredDistance()), np.random.default_rng(3)
+    problem, random = on_grid(18, SquaredDistance()), np.random.default_rng(3)
     n = problem.domain.size
     columns = Columns(place=np.arange(n), offset=np.zeros(n, np.int64), first=np.arange(n))
     found = field_block(spread(problem, columns, np.arange(n)), 0, n)
@@ -237,7 +237,7 @@ def test_preconditioned_blocks_solve_normal_equations() -> None:
     dense = np.stack([matrix.across(row) for row in np.eye(n)]).T
     expected = scipy.linalg.solve(dense.T @ (scale[:, None] * dense) + np.diag(ridge), right)
     assert np.abs(x - expected).max() <= SOLVED * np.abs(expected).max()
-    assert len(applied) < 40
+    assert len(applied) < 50
     assert len(blocks.nodes) > 1
     product = dense.T @ (scale * (dense @ right))
     assert matrix.normal(scale, right) == pytest.approx(product, rel=0, abs=SINGLE * float(np.abs(product).max()))
@@ -252,5 +252,5 @@ def test_pool_gap_on_fifty_by_fifty_cells() -> None:
     problem = md.load_problem("philadelphia", cells=50)
     mechanism = md.solve(md.Optimal(problem), method="pool")
     loss, bound = mechanism.attrs["expected_loss"], mechanism.attrs["lower_bound"]
-    assert 4.3715 <= bound <= 4.374 <= loss <= bound * 1.003
+    assert 4.371 <= bound <= 4.374 <= loss <= bound * 1.003
     assert md.verify(mechanism).certified
