@@ -292,7 +292,7 @@ class PoolRun:
             stale = rays["ratio"] < 1 - CONSTANTS.master_share * self.targets.gap
             stale[unseen] = False
             trees.append(
-                {name: rays[name] for name in TREE_ARRAYS} | {"core_hash": np.where(stale, -1, rays["core_hash"])}
+                {name: rays[name] for name in TREE_ARRAYS} | {"core_hash": np.where(stale, 0, rays["core_hash"])}
             )
             if len(unseen):
                 fresh.append(columns.select(unseen))

@@ -17,7 +17,7 @@ change little from pass to pass, and the cone not at all. At 100 x 100 it takes 
 
 from __future__ import annotations
 
-import zlib
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -198,7 +198,9 @@ class LocalProgram:
     def first_tree(self, j: int, ratio: Vector) -> TreeState:
         """Where the pricing of report j of the task starts: from its last tree, or from that of shortest paths."""
         places = self.room.nodes[: self.k][self.room.rank[: self.k] >= 0]
-        self.core_hash = zlib.crc32(places.tobytes())
+        self.core_hash = int.from_bytes(
+            hashlib.blake2b(places.tobytes(), digest_size=8).digest(), "little", signed=True
+        )
         state = first_trees(_ROOT, self.inner.tree[None, : self.core], ratio)
         link = self.task.last.tree(j, self.core_hash, self.core)
         if link is not None:

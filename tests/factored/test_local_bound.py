@@ -26,7 +26,7 @@ from mechdesign.factored import local_bound as local
 from mechdesign.factored.ascent import DualState, dual_step
 from mechdesign.factored.ball import Places
 from mechdesign.factored.cluster import workers
-from mechdesign.factored.pricing import PricingTask, Radii, ratio_block, tree_block, value_block
+from mechdesign.factored.pricing import LastTrees, PricingTask, Radii, ratio_block, tree_block, value_block
 from mechdesign.factored.work_folder import threads
 from mechdesign.losses import Distance, Loss, SquaredDistance, TableLoss, ZeroOne
 from mechdesign.solvers.cone.pricing import ConePricer, lower_bound
@@ -338,6 +338,29 @@ def test_widest_ball_prices_as_whole_graph(name: str) -> None:
     assert (by_place[:, tail] <= by_place[:, head] * np.exp(length) * (1 + 1e-6)).all()
     reached = (by_place @ problem.weighted_loss).diagonal() / (by_place @ dual)
     assert np.allclose(reached, found["ratio"], rtol=RATIO, atol=0)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_pricing_from_last_trees_finds_the_same(name: str) -> None:
+    """Other multipliers move some cores: their trees start anew, and the others must not end elsewhere."""
+    problem = problem_of(name)
+    before, n = multipliers_after_passes(name), problem.domain.size
+    after = before * np.random.default_rng(6).uniform(0.5, 2.0, n)
+    task = PricingTask.all(Places.of(problem), before, reach=4.0, core=1.0)
+    for block, name_of_result, tolerance in ((ratio_block, "ratio", RATIO), (value_block, "value", PUSHED)):
+        last = LastTrees.of([block(task, 0, n)])
+        changed = replace(task, dual=after)
+        anew, warm = block(changed, 0, n), block(replace(changed, last=last), 0, n)
+        scale = problem.weighted_loss.sum()
+        assert warm[name_of_result] == pytest.approx(anew[name_of_result], rel=tolerance, abs=tolerance * scale)
+        # Without other multipliers a pricing has nothing left to move.
+        again = block(replace(task, last=last), 0, n)
+        assert np.array_equal(again["link"], last.link)
+        kept = np.arange(n) % 2 == 0
+        part = block(
+            replace(task, reports=task.reports[kept], start=task.start[kept], last=last.select(kept)), 0, sum(kept)
+        )
+        assert np.array_equal(part["link"], last.select(kept).link)
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
