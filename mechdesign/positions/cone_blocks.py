@@ -50,7 +50,7 @@ CONSTANTS = ConeBlockConstants()
 
 
 class Scaling:
-    """W of Nesterov and Todd for cones s and z (3, k, m): W z = W^-1 s."""
+    """W of Nesterov and Todd for cones s and z (d, k, m): W z = W^-1 s."""
 
     def __init__(self, s: Floats, z: Floats) -> None:
         # Nesterov and Todd: the hyperbolic reflection that takes z / |z| to the mirror image of s / |s|, times
@@ -75,9 +75,12 @@ class Scaling:
         return _reflect(vector, mirrored) / self.size
 
     def inverse_square(self) -> Floats:
-        """The entries 00, 01, 02, 11, 12, 22 of W^-2, (6 k, m)."""
-        a, b, c = self.point[0], -self.point[1], -self.point[2]
-        entries = np.stack([2 * a * a - 1, 2 * a * b, 2 * a * c, 2 * b * b + 1, 2 * b * c, 2 * c * c + 1])
+        """The entries 00, 01, 02, 11, 12, 22 of W^-2, (6 k, m); in two dimensions 00, 01, 11."""
+        first = self.point.copy()
+        first[1:] *= -1
+        form = np.diag([1.0, *[-1.0] * (len(first) - 1)])
+        pairs = zip(*np.triu_indices(len(first)), strict=True)
+        entries = np.stack([2 * first[p] * first[q] - form[p, q] for p, q in pairs])
         entries /= self.size**2
         return entries.reshape(-1, entries.shape[2])
 
@@ -91,28 +94,34 @@ def _reflect(vector: Floats, root: Floats) -> Floats:
 
 def norm(vector: Floats) -> Floats:
     """sqrt(a^2 - b^2 - c^2), by factors that do not cancel."""
-    tail = np.hypot(vector[1], vector[2])
+    tail = np.abs(vector[1]) if len(vector) == 2 else np.hypot(vector[1], vector[2])
     return np.asarray(np.sqrt(np.maximum((vector[0] - tail) * (vector[0] + tail), 1e-300)))
 
 
 def product(a: Floats, b: Floats) -> Floats:
     """A o b, the product of the Jordan algebra of the cones."""
-    return np.stack([(a * b).sum(axis=0), a[0] * b[1] + b[0] * a[1], a[0] * b[2] + b[0] * a[2]])
+    return np.stack([(a * b).sum(axis=0), *(a[0] * b[1:] + b[0] * a[1:])])
 
 
 def quotient(a: Floats, d: Floats) -> Floats:
     """The x with a o x = d."""
-    first = (a[0] * d[0] - a[1] * d[1] - a[2] * d[2]) / norm(a) ** 2
-    return np.stack([first, (d[1] - first * a[1]) / a[0], (d[2] - first * a[2]) / a[0]])
+    first = _form(a, d) / norm(a) ** 2
+    return np.stack([first, *((d[1:] - first * a[1:]) / a[0])])
+
+
+def _form(a: Floats, b: Floats) -> Floats:
+    """a_0 b_0 - a_1 b_1 - ..., the bilinear form of the cones."""
+    value = a[0] * b[0]
+    for p in range(1, len(a)):
+        value -= a[p] * b[p]
+    return np.asarray(value)
 
 
 def longest_step(s: Floats, ds: Floats) -> float:
     """The largest step along ds that stays in the cones."""
     # |s + t ds|^2 = a t^2 + 2 b t + c has its first root at c / (sqrt(b^2 - a c) - b), a form without cancellation. For
     # s in a cone b^2 - a c >= 0; if ds is a multiple of s it is 0, and rounding may change its sign.
-    a = ds[0] ** 2 - ds[1] ** 2 - ds[2] ** 2
-    b = s[0] * ds[0] - s[1] * ds[1] - s[2] * ds[2]
-    c = norm(s) ** 2
+    a, b, c = _form(ds, ds), _form(s, ds), norm(s) ** 2
     below = np.sqrt(np.maximum(b * b - a * c, 0)) - b
     with np.errstate(divide="ignore"):
         return float(np.where(below > 0, c / below, np.inf).min())
@@ -218,7 +227,8 @@ def solve_cone_blocks(
     with one_blas_thread():
         stopped = interrupts.interruptible(run, "interrupt")
     x, z, dual = best
-    slack = np.concatenate([block[:, : cones.size] for block in z], axis=2) * (unit / n)
+    slack = np.zeros((3, cones.size, m))
+    slack[: len(z[0])] = np.concatenate([block[:, : cones.size] for block in z], axis=2) * (unit / n)
     return ConePoint(table=x, dual=dual * unit / n, slack=slack, iterations=count, stopped=stopped)
 
 
@@ -237,7 +247,7 @@ def _start(algebra: _Algebra, cost: Floats, start: float) -> tuple[list[Floats],
     # z is mu / s, except for the cones of signs: they take up the rest of c - M' lambda - G' z, which is at least mu /
     # x. So the point satisfies the equations of the dual and lies near the central path: no first phase is needed.
     n, m = cost.shape
-    first = np.zeros((3, algebra.count, 1))
+    first = np.zeros((len(algebra.parts), algebra.count, 1))
     mu = start * float(cost.mean()) / m
     first[0, :-n] = mu / algebra.cone_rows(np.full((n, 1), 1.0 / m))[0, :-n]
     rest = cost - algebra.transpose(first)
@@ -301,7 +311,9 @@ def _step(
 class _Algebra:
     def __init__(self, cones: SplineCones, sums: sp.csr_array) -> None:
         self.sums = sums
-        self.parts = [rows.tocsr() for rows in (cones.bound, cones.slope_x, cones.slope_y)]
+        # Constraints of pairs have one slope. Their cones are plane, which spares a third of the numbers.
+        parts = (cones.bound, cones.slope_x, cones.slope_y)
+        self.parts = [rows.tocsr() for rows in (parts if cones.slope_y.nnz else parts[:2])]
         self.transposed_parts = [rows.T.tocsr() for rows in self.parts]
         self.count, self.size = cones.bound.shape
         self.map, self.row, self.column = _products(self.parts)
@@ -387,8 +399,8 @@ def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, Integers, Intege
             for j in range(count):
                 lower = nodes[:, i] >= nodes[:, j]
                 entry = 0
-                for p in range(3):
-                    for q in range(p, 3):
+                for p in range(len(parts)):
+                    for q in range(p, len(parts)):
                         weight = entries[p][:, i] * entries[q][:, j]
                         if p != q:
                             weight = weight + entries[q][:, i] * entries[p][:, j]
@@ -398,5 +410,6 @@ def _products(parts: list[sp.csr_array]) -> tuple[sp.csr_array, Integers, Intege
                         places.append(entry * k + chosen[nonzero])
                         entry += 1
     unique, where = np.unique(np.concatenate(keys), return_inverse=True)
-    matrix = sp.csr_array((np.concatenate(values), (where, np.concatenate(places))), shape=(len(unique), 6 * k))
+    columns = len(parts) * (len(parts) + 1) // 2 * k
+    matrix = sp.csr_array((np.concatenate(values), (where, np.concatenate(places))), shape=(len(unique), columns))
     return matrix, unique // n, unique % n

@@ -23,6 +23,7 @@ import numba
 import numpy as np
 
 from mechdesign.base.arrays import Floats, Integers, Mask, Unsigned
+from mechdesign.base.garbage import pause_collection
 from mechdesign.base.threads import in_blocks
 from mechdesign.mechanism.certificate_kernels import product
 
@@ -34,6 +35,9 @@ _SMALL, _LARGE = 20, 52  # bits: masses all below 2^20 are multiplied by 2^32; w
 # Bound of the change of a part of G by nine remainders in [0, 1). The weights of a part sum to at most 24 on either
 # side of 0, so that the change is below 24.
 _REMAINDER = 36
+
+# Of functions that only `_count` calls: wrappers for Python and for C take a fifth of the time to compile.
+_CALLEE = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 def integer_levels(corner_level: Floats, side: float) -> Unsigned:
@@ -60,7 +64,8 @@ def breaches(mass: Unsigned, around: Integers, level: Unsigned) -> int:
     def count(start: int, stop: int) -> None:
         broken[start] = _count(mass, around[start:stop], level[start:stop], *_scratch())
 
-    in_blocks(count, len(level), _CELLS)
+    with pause_collection():  # the first call compiles
+        in_blocks(count, len(level), _CELLS)
     return int(broken.sum())
 
 
@@ -109,7 +114,7 @@ def _scratch() -> tuple[Coefficients, Scratch]:
     )
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _fill(p, start, coefficients, count):  # type: ignore[no-untyped-def]
     # Write the coefficients of the patches p[start + 4 i + j] of a (16, count) lattice, i, j < 3.
     # Tensor products: along x first, then every row of the result along y. Twice the coefficients along each axis,
@@ -129,7 +134,7 @@ def _fill(p, start, coefficients, count):  # type: ignore[no-untyped-def]
             gx[i, y], gx[i + 1, y], gx[i + 2, y] = _value(gx[i, y], gx[i + 1, y], gx[i + 2, y])
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-def]
     # Clear good (count,) unless (|x| + pad)^2 + (|y| + pad)^2 <= t^2, t the bits of (top, bottom) from bit 60 on.
     # Levels have 60 bits behind the point: dropping them rounds T down, on the safe side. Masses are below 2^52, of
@@ -147,7 +152,7 @@ def _compare(x, y, top, bottom, pad, good, count):  # type: ignore[no-untyped-de
         good[k] &= (high < th) | ((high == th) & (low <= tl))
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _check(coefficients, z, pad, work, sums, good, count):  # type: ignore[no-untyped-def]
     # Clear good (count,) where a condition fails at levels z (4,); work and sums (2, count) are scratch.
     b, gx, gy = coefficients.value, coefficients.slope_x, coefficients.slope_y
@@ -179,7 +184,7 @@ def _check(coefficients, z, pad, work, sums, good, count):  # type: ignore[no-un
             _compare(sums[0], sums[1], work[0], work[1], pad, good, count)
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _refine(p, fine, count):  # type: ignore[no-untyped-def]
     # Write 16 times the masses of the quarters to fine (16, count), by Chaikin's rule along x and y; p is changed.
     # Along an axis the masses on cells of half the side are (3 p_- + p_0, p_- + 3 p_0, 3 p_0 + p_+, p_0 + 3 p_+) / 4.
@@ -196,7 +201,7 @@ def _refine(p, fine, count):  # type: ignore[no-untyped-def]
             fine[i + 2, y], fine[i + 3, y] = 3 * middle + high, middle + 3 * high
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _gather(mass, rows, first, p, pad, good, count):  # type: ignore[no-untyped-def]
     # Write reports first.. of nine rows, scaled below 2^52, to p[4 i + j], i, j < 3; set pad and good.
     for y in range(count):
@@ -214,7 +219,7 @@ def _gather(mass, rows, first, p, pad, good, count):  # type: ignore[no-untyped-
         pad[y], good[y] = _REMAINDER if large else 0, True
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _keep_failed(p, pad, good, count):  # type: ignore[no-untyped-def]
     # Move the patches p[4 i + j] that are not good to the front, with their pads, and return their number.
     failed = 0
@@ -229,7 +234,7 @@ def _keep_failed(p, pad, good, count):  # type: ignore[no-untyped-def]
     return failed
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(**_CALLEE)
 def _halve_levels(level, z):  # type: ignore[no-untyped-def]
     # A quarter is half as wide, so that eps h is half. Every shift rounds down, which only tightens the conditions.
     one = np.uint64(1)
@@ -241,7 +246,7 @@ def _halve_levels(level, z):  # type: ignore[no-untyped-def]
         z[k, 1] = (z[k, 0] + z[k, 2]) >> one
 
 
-@numba.njit(cache=True, nogil=True)
+@numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True)
 def _count(mass, around, level, coefficients, scratch):  # type: ignore[no-untyped-def]
     p, fine, pad, sums, work, good, grid, z = scratch
     bad = 0
