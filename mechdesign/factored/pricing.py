@@ -11,7 +11,7 @@ Places outside the ball are left out because c >= lambda there, which is checked
 
 `tree_block` finds v_y from given trees (ball.py), without any pivot.
 
-A pricing starts from the tree with which the last one of the report ended, if its core has the same places: multipliers
+A pricing starts from the tree with which the last one of the report ended, if its core has the same places. Multipliers
 change little from pass to pass, and the cone not at all. At 100 x 100 it takes a third of the pivots then.
 """
 
