@@ -2,90 +2,32 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
 
-from mechdesign.base import interrupts
-from mechdesign.base.arrays import Indices, Integers, Vector
+from mechdesign.base.arrays import Vector
 from mechdesign.base.threads import one_blas_thread
 from mechdesign.errors import SizeError, UnsuitableError
 from mechdesign.factored import dataset
-from mechdesign.factored.ascent import DualState
-from mechdesign.factored.ball import Places
 from mechdesign.factored.column_certifier import ColumnCertifier
-from mechdesign.factored.columns import Columns
-from mechdesign.factored.dataset import ProvedBound, make_factored
-from mechdesign.factored.field_matrix import FieldMatrix
-from mechdesign.factored.fields import FieldTask, columns_of, field_block
-from mechdesign.factored.ladder import ladder_state
-from mechdesign.factored.local_bound import certify_bound
-from mechdesign.factored.pool_master import PlaceBlocks, improve
-from mechdesign.factored.pricing import BLOCK, TREE_ARRAYS, LastTrees, PricingTask, Radii, ratio_block
-from mechdesign.factored.rounds import Units
+from mechdesign.factored.dataset import make_factored
+from mechdesign.factored.pool_rounds import CONSTANTS, PoolRun, relative_gap
 from mechdesign.factored.row_sums import merged_rows, rounded_words
-from mechdesign.factored.work_folder import BlockedWork, Workers, all_blocks, threads
+from mechdesign.factored.work_folder import threads
 from mechdesign.mechanism.figures import total_cost
 from mechdesign.mechanism.repair import repair
-from mechdesign.problem.losses import APART, LENGTH, Distance
+from mechdesign.problem.losses import Distance
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.programs.optimal import Optimal
 from mechdesign.solvers.choose import PoolSolver
 from mechdesign.solvers.cone.pricing import ConePricer, homogeneous_bound
-from mechdesign.solvers.eikonal.row_sum_budget import used_slack
-from mechdesign.solvers.result import SolveResult, Stop, Targets, counter, reporter
+from mechdesign.solvers.result import SolveResult, Stop, Targets
 
 LARGEST = 50_000  # secrets up to which a pool of columns is made: beyond, minutes become hours
 LARGEST_TABLE = 1600  # secrets up to which the result is a table
 TABLED = 6_000  # the same where the loss is one, which no factors have room for: six tables of 0.3 GB
-
-
-@dataclass(frozen=True, kw_only=True)
-class PoolConstants:
-    """Constants of the rounds: guesses that trade time for the gap; nothing that is proved depends on them."""
-
-    fewest_rounds: int = 8
-    most_rounds: int = 40
-    priced_reports: int = 100_000  # in all rounds, about
-    first_passes: int = 3  # before the rounds, on a grid that starts from a coarser one
-    few_places: int = 3_000  # up to which wider radii cost nothing
-    same: float = 0.01  # nats within which offsets count as equal
-    master_share: float = 0.2  # of the gap asked for, that the master may leave
-    master_gap: float = 2e-4  # the least relative gap that the master is asked for
-    enough: float = 0.72  # of the gap asked for: estimate after levelling at which rounds end
-    enough_before: float = 1.1  # the same before levelling, which takes off a third
-    slow: float = 0.9  # share of the gap before: a round that leaves more, and finds no column, is the last
-    repeats: int = 12  # of the master, each levels row sums further
-    repeat_gain: float = 0.02  # of the gap asked for, that a repeat gains at least
-    fresh: float = 0.1  # weight of a column that joins, in that of its report
-    faint: float = 1e-3  # of the weight of a report: columns below are dropped in the end
-    certificate_share: float = 0.3  # of the time limit, kept for the certificates at most
-    certificates: float = 5.0  # passes of pricing that the certificates take, about
-    last_repeats: int = 2  # of the master before the certificates
-    bound_reach: float = 18.0  # nats, of the balls of the certificate
-    bound_core: float = 10.0  # narrower ones than in pricing lose 0.09 %, measured on Philadelphia
-
-    def rounds(self, size: int) -> int:
-        return min(max(self.fewest_rounds, self.priced_reports // size), self.most_rounds)
-
-
-CONSTANTS = PoolConstants()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Depths:
-    """Radii in nats."""
-
-    balls: Radii  # of reports: a narrow core gives rays that cost more than they promise
-    deepest: float  # below the top of a ray, to which its generators are kept
-    keep: float  # of the fields of columns in the master
-    reach: float  # of the losses of columns
-
-
-USUAL = Depths(balls=Radii(reach=16.0, core=8.0, keep=10.0), deepest=7.0, keep=12.0, reach=18.0)
-WIDE = Depths(balls=Radii(reach=30.0, core=20.0, keep=20.0), deepest=18.0, keep=20.0, reach=27.0)
 
 
 def rejection_reason(problem: DesignProblem) -> str | None:
@@ -102,16 +44,16 @@ def makes_table(problem: DesignProblem) -> bool:
     return problem.domain.size <= LARGEST_TABLE or problem.loss.code is None
 
 
-# 1. Multipliers from passes on a ladder of grids (ladder.py). 2. Rounds: every report is priced in its ball. Rays that
-# the pool lacks join it as columns, a few generators each
-#    (fields.py). Weights and multipliers move by a proximal interior-point method (pool_master.py).
-# 3. Lengths of edges that pay for the row sums, integers: a certified mechanism (column_certifier.py). 4. A bound,
-# proved (local_bound.py).
+# 1. Multipliers from passes on a ladder of grids (ladder.py).
+# 2. Rounds (pool_rounds.py): every report is priced in its ball. Rays that the pool lacks join it as columns, a few
+#    generators each (fields.py). Weights and multipliers move by a proximal interior-point method (pool_master.py).
+# 3. Lengths of edges that pay for the row sums, and integers: a certified mechanism (column_certifier.py).
+# 4. A proved bound (local_bound.py).
 # No proof rests on the rounds. Results do not depend on the number of threads.
 def solve_pool(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
     """The mechanism of an optimal program, certified, with a proved bound."""
-    # `stopped` is "gap" (the rounds ended as the gap was in sight), "rounds" (all rounds ran, or pricing found no new
-    # ray), "time" or "interrupt". Memory: some 14 bytes for every place within 12 nats of a column.
+    # `stopped` is "gap" (met, or in sight of the rounds), "rounds" (all ran, or pricing found no new ray), "time" or
+    # "interrupt". Memory: some 14 bytes for every place within 12 nats of a column.
     problem = program.problem
     reason = rejection_reason(problem)
     if reason is not None:
@@ -121,21 +63,36 @@ def solve_pool(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
         raise SizeError(message, field="cells", value=problem.domain.size)
     with threads() as executor, one_blas_thread():
         run = PoolRun(problem, targets, executor)
-        stopped = run.rounds()
-        columns, target, weight = run.used_columns()
-        # A loss that is a table is computed of the table: its certificate by rows takes any loss.
-        stated = replace(problem, loss=Distance()) if problem.loss.code is None else problem
-        certifier = ColumnCertifier(
-            problem=stated, executor=executor, columns=columns, target=target, weight=weight, report=run.report
-        )
-        certified = certifier.certify()
-        if makes_table(problem):
-            every, total = np.arange(problem.domain.size), rounded_words(certified.rows.row_sum)
-            table = merged_rows(certified.data.factors, every, target, total)
-            return _table_design(problem, table, [run.first_dual, run.best_dual], stopped)
-        bound = run.bound()
-    parameters = {**program.parameters(), "gap": targets.gap, "rounds": run.number, "factor": certified.factor}
-    return make_factored(problem, certified, program=program.name, parameters=parameters, stopped=stopped, bound=bound)
+        for _ in range(CONSTANTS.attempts):
+            stopped = run.rounds()
+            result, gap = _certified_result(program, run, stopped)
+            # The estimate that ended the rounds may be too low; they go on then.
+            if stopped != "gap" or gap <= targets.gap:
+                break
+            run.enough *= CONSTANTS.caution * targets.gap / gap
+    return result
+
+
+def _certified_result(program: Optimal, run: PoolRun, stopped: str) -> tuple[SolveResult | xr.Dataset, float]:
+    """The mechanism of the rounds so far, and its gap; infinite without a bound."""
+    problem, (columns, target, weight) = program.problem, run.used_columns()
+    # A loss that is a table is computed of the table: its certificate by rows takes any loss.
+    stated = replace(problem, loss=Distance()) if problem.loss.code is None else problem
+    certifier = ColumnCertifier(
+        problem=stated, executor=run.executor, columns=columns, target=target, weight=weight, report=run.report
+    )
+    certified = certifier.certify()
+    if makes_table(problem):
+        every, total = np.arange(problem.domain.size), rounded_words(certified.rows.row_sum)
+        table = merged_rows(certified.data.factors, every, target, total)
+        design = _table_design(problem, table, [run.first_dual, run.best_dual], stopped)
+        return design, relative_gap(design.loss, design.lower_bound)
+    bound = run.bound()
+    parameters = {**program.parameters(), "gap": run.targets.gap, "rounds": run.number, "factor": certified.factor}
+    mechanism = make_factored(
+        problem, certified, program=program.name, parameters=parameters, stopped=stopped, bound=bound
+    )
+    return mechanism, np.inf if bound is None else relative_gap(mechanism.attrs["expected_loss"], bound.value)
 
 
 class ColumnPool(PoolSolver):
@@ -157,244 +114,6 @@ class ColumnPool(PoolSolver):
 
 
 COLUMN_POOL = ColumnPool()
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Pool:
-    """Columns with the data of the master."""
-
-    columns: Columns
-    target: Indices  # (c,), the places that they report
-    cost: Vector  # (c,), expected losses
-    weight: Vector  # (c,)
-    matrix: FieldMatrix  # their fields
-
-    def with_more(self, more: Pool) -> Pool:
-        return Pool(
-            columns=Columns.concatenate([self.columns, more.columns]),
-            target=np.concatenate([self.target, more.target]),
-            cost=np.concatenate([self.cost, more.cost]),
-            weight=np.concatenate([self.weight, more.weight]),
-            matrix=self.matrix.with_more(more.matrix),
-        )
-
-
-class PoolRun:
-    """A run under way: the pool, the multipliers, and the weights of the least loss."""
-
-    def __init__(self, problem: DesignProblem, targets: Targets, executor: Workers) -> None:
-        self.problem, self.targets, self.executor = problem, targets, executor
-        self.report = reporter(targets.on_progress)
-        self.deadline = time.monotonic() + targets.time_limit
-        self.places = Places.of(problem)
-        units = Units.for_lengths(problem.edges.length)
-        self.step = units.nats
-        self._power = 1 if problem.loss.code in (LENGTH, APART) else 2  # of the distance, or 2 where it is unknown
-        self.lengths = units.quantise(self.places.graph.length)
-        n = self.places.size
-        self.depths = WIDE if n <= CONSTANTS.few_places else USUAL
-        self.state = DualState(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
-        self.pool: Pool | None = None
-        self.seen: set[tuple[int, bytes, bytes]] = set()  # columns of the pool, offsets rounded
-        self.number = 0  # of rounds that ended
-        self.first_dual, self.best_dual = np.zeros(n), np.zeros(n)
-        self.best_bound = 0.0  # of `best_dual`, estimated
-        self.least_loss, self.best_weight = np.inf, np.zeros(0)
-        self.pricing_seconds = self.master_seconds = 0.0  # of the last ones
-
-    def rounds(self) -> str:
-        stopped = interrupts.interruptible(self._rounds, "interrupt")
-        if self.pool is not None:  # without gigabytes that the certificates do not need
-            self.pool = replace(self.pool, matrix=FieldMatrix.empty(self.places.size))
-        return stopped
-
-    def _rounds(self) -> str:
-        self.state, _ = ladder_state(
-            self.problem, self.executor, deadline=self._latest(), report=self.report, last=CONSTANTS.first_passes
-        )
-        if not self.state.dual.any():
-            return "gap"
-        self.first_dual = self.best_dual = self.state.dual
-        blocks, wanted = PlaceBlocks(self.places), self.targets.gap
-        max_rounds = CONSTANTS.rounds(self.places.size)
-        first_gap, stopped, seconds, is_levelled = np.inf, "rounds", 0.0, False
-        while self.number < max_rounds:
-            started = time.monotonic()
-            if started + seconds > self._latest():
-                stopped = "time"
-                break
-            has_grown, before = self._extend(), first_gap
-            if self.pool is None:
-                break
-            first = self._improve(blocks)
-            self.number += 1
-            first_gap, seconds = (first - self.best_bound) / first, time.monotonic() - started
-            # Levelling costs several masters, so it waits until the gap is in sight or nothing else helps.
-            is_slow = first_gap > CONSTANTS.slow * before
-            is_levelled = first_gap <= CONSTANTS.enough_before * wanted or (is_slow and not has_grown)
-            if is_levelled:
-                self._level(blocks)
-            # The priced multipliers and the loss with the cost of row sums estimate the final gap.
-            gap = self._gap()
-            size = {"variables": self.pool.columns.size, "constraints": self.places.size}
-            bounds = {"loss": self.least_loss, "lower_bound": self.best_bound, "gap": gap}
-            self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
-            if gap <= CONSTANTS.enough * wanted and first_gap <= CONSTANTS.enough_before * wanted:
-                return "gap"
-            if is_slow and not has_grown:
-                break
-        if self.number and not is_levelled:
-            self._level(blocks)
-        return stopped
-
-    def _latest(self, repeats: int = CONSTANTS.last_repeats) -> float:
-        # Rounds end early enough that `repeats` of the master and the certificates fit in the time limit.
-        rest = CONSTANTS.certificate_share * self.targets.time_limit
-        if self.pricing_seconds:
-            rest = min(rest, CONSTANTS.certificates * self.pricing_seconds + repeats * self.master_seconds)
-        return self.deadline - rest if self.deadline < np.inf else np.inf
-
-    def used_columns(self) -> tuple[Columns, Integers, Vector]:
-        # Before any round: the column of every place, with the weights of the ladder.
-        n = self.places.size
-        if self.pool is None or not len(self.best_weight):
-            every = np.arange(n)
-            columns = Columns(place=every, offset=np.zeros(n, np.int64), first=every)
-            return columns, every, self.state.weight
-        target = self.pool.target[: len(self.best_weight)]
-        of_report = np.bincount(target, self.best_weight, n)[target]
-        used = np.flatnonzero(self.best_weight > CONSTANTS.faint * of_report)
-        return self.pool.columns.select(used), target[used], self.best_weight[used]
-
-    def bound(self) -> ProvedBound | None:
-        on_done = counter(self.report, "bound, certificate", self.places.size)
-
-        def certify() -> ProvedBound:
-            radii = {"reach": CONSTANTS.bound_reach, "core": CONSTANTS.bound_core}
-            return certify_bound(self.executor, self.places, self.best_dual, on_done=on_done, **radii)
-
-        return interrupts.interruptible(certify, None)
-
-    def _extend(self) -> bool:
-        started, n, dual = time.monotonic(), self.places.size, self.state.dual
-        state = self.state
-        task = PricingTask.all(self.places, dual, **asdict(self.depths.balls), start=state.ratio, last=state.trees)
-        on_done = counter(self.report, f"round {self.number + 1}, pricing", n)
-        blocked = BlockedWork(work=ratio_block, state=task, total=n, block=BLOCK, name="ratios")
-        ratios, trees, fresh, targets = [], [], [], []
-        for number, rays in enumerate(all_blocks(self.executor, blocked, on_done=on_done)):
-            ratios.append(rays["ratio"])
-            reports = BLOCK * number + np.arange(len(rays["ratio"]))
-            columns = columns_of(self.places, rays, step=self.step, deepest=self.depths.deepest)
-            unseen = self._unseen(columns, reports)
-            # A known ray of negative price teaches the master nothing: the next pricing starts anew, and often ends at
-            # another ray of about the same price.
-            stale = rays["ratio"] < 1 - CONSTANTS.master_share * self.targets.gap
-            stale[unseen] = False
-            trees.append(
-                {name: rays[name] for name in TREE_ARRAYS} | {"core_hash": np.where(stale, 0, rays["core_hash"])}
-            )
-            if len(unseen):
-                fresh.append(columns.select(unseen))
-                targets.append(reports[unseen])
-        ratio = np.concatenate(ratios)
-        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. The multipliers near
-        # a report will be lowered if its ratio is below 1.
-        edges, least = self.problem.edges, np.minimum(ratio, 1.0)
-        near = least.copy()
-        np.minimum.at(near, edges.tail, least[edges.head])
-        np.minimum.at(near, edges.head, least[edges.tail])
-        self.best_dual, self.best_bound = dual, float(dual @ near)
-        self.state = replace(self.state, ratio=ratio, trees=LastTrees.of(trees))
-        self.pricing_seconds = time.monotonic() - started
-        if fresh:
-            self._add(Columns.concatenate(fresh), np.concatenate(targets))
-        return bool(fresh)
-
-    def _unseen(self, columns: Columns, reports: Integers) -> Integers:
-        unseen, coarse = [], max(1, round(CONSTANTS.same / self.step))
-        bounds = columns.bounds
-        for k in range(columns.size):
-            part = slice(bounds[k], bounds[k + 1])
-            # Rounded offsets: a ray that differs by less than 0.01 nats brings nothing new.
-            key = (int(reports[k]), columns.place[part].tobytes(), (columns.offset[part] // coarse).tobytes())
-            if key not in self.seen:
-                self.seen.add(key)
-                unseen.append(k)
-        return np.array(unseen, np.int64)
-
-    def _add(self, columns: Columns, target: Integers) -> None:
-        if self.pool is None:
-            start_weight = self.state.weight
-        else:
-            of_report = np.bincount(self.pool.target, self.pool.weight, self.places.size)
-            start_weight = CONSTANTS.fresh * of_report.astype(float)
-            # A copy without the cached transpose and visible part, which take twice its size.
-            self.pool = replace(self.pool, matrix=replace(self.pool.matrix))
-        matrix, cost = self._fields(columns, target)
-        fresh = Pool(columns=columns, target=target, cost=cost, weight=start_weight[target], matrix=matrix)
-        self.pool = fresh if self.pool is None else self.pool.with_more(fresh)
-
-    def _fields(self, columns: Columns, target: Integers) -> tuple[FieldMatrix, Vector]:
-        task = FieldTask(
-            places=self.places,
-            units=self.lengths,
-            step=self.step,
-            columns=columns,
-            target=target,
-            keep=self.depths.keep,
-            reach=self.depths.reach,
-        )
-        blocked = BlockedWork(work=field_block, state=task, total=columns.size, block=BLOCK, name="fields")
-        blocks = all_blocks(self.executor, blocked)
-        joined = {name: np.concatenate([arrays[name] for arrays in blocks]) for name in blocks[0]}
-        return FieldMatrix.of(joined["count"], joined["place"], joined["value"], self.places.size), joined["cost"]
-
-    def _improve(self, blocks: PlaceBlocks) -> float:
-        assert self.pool is not None
-        started = time.monotonic()
-        weight, dual, loss = self._master(blocks, self.pool.weight, self.state.dual, self._latest())
-        self.pool = replace(self.pool, weight=weight)
-        self.state = replace(self.state, dual=dual)
-        self.master_seconds = time.monotonic() - started
-        return loss
-
-    def _level(self, blocks: PlaceBlocks) -> None:
-        # Repeats from the last point bring row sums closer to 1.
-        # Pricing continues from the first point, not from here: the best multipliers of the pool overrate missing
-        # columns.
-        assert self.pool is not None
-        weight, dual, loss = self.pool.weight, self.state.dual, np.inf
-        for _ in range(CONSTANTS.repeats):
-            if time.monotonic() > self._latest(0):
-                break
-            weight, dual, levelled_loss = self._master(blocks, weight, dual, self._latest(0))
-            gained, loss = loss - levelled_loss, min(loss, levelled_loss)
-            wanted = self.targets.gap
-            if gained < CONSTANTS.repeat_gain * wanted * loss or self._gap() <= CONSTANTS.enough * wanted:
-                break
-
-    def _master(
-        self, blocks: PlaceBlocks, weight: Vector, dual: Vector, deadline: float
-    ) -> tuple[Vector, Vector, float]:
-        # The mechanism is made from the weights of the smallest loss, which need not be the last.
-        assert self.pool is not None
-        gap = max(CONSTANTS.master_share * self.targets.gap, CONSTANTS.master_gap)
-        cost, target = self.pool.cost, self.pool.target
-        weight, dual, sums = improve(self.pool.matrix, blocks, cost, weight, dual, gap=gap, deadline=deadline)
-        # Rows are divided by their sums, and most of a column lies near the place that it reports.
-        loss = float(cost @ (weight / sums[target])) * (1 + self._power * self._used_share(sums))
-        if loss < self.least_loss:
-            self.least_loss, self.best_weight = loss, weight
-        return weight, np.maximum(dual, 0.0), loss
-
-    def _gap(self) -> float:
-        return (self.least_loss - self.best_bound) / self.least_loss
-
-    def _used_share(self, sums: Vector) -> float:
-        # The mean share of an edge that the row sums at its ends use; a loss grows by this share, a squared one twice.
-        edges = self.problem.edges
-        return float(np.mean(used_slack(edges, np.log(sums)) / edges.length))
 
 
 def _table_design(problem: DesignProblem, table: Vector, duals: list[Vector], stopped: str) -> SolveResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -19,6 +20,7 @@ from mechdesign.base import threads as cores
 from mechdesign.errors import UnsuitableError
 from mechdesign.factored import FactoredMechanism
 from mechdesign.factored import pool as run
+from mechdesign.factored import pool_rounds as rounds
 from mechdesign.factored.ball import Places
 from mechdesign.factored.columns import Columns
 from mechdesign.factored.field_matrix import FieldMatrix
@@ -68,6 +70,18 @@ def test_interval_contains_optimum(name: str) -> None:
     assert truth(name) <= loss
     assert loss - bound <= NEAR * loss
     assert md.verify(mechanism).certified
+
+
+def test_rounds_go_on_below_a_wrong_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounds that end far too early are certified, miss the gap, and go on."""
+    impatient = replace(rounds.CONSTANTS, enough=10.0, enough_before=20.0)
+    monkeypatch.setattr(rounds, "CONSTANTS", impatient)
+    monkeypatch.setattr(run, "CONSTANTS", impatient)
+    stages = []
+    problem = PROBLEMS["squared"]()
+    mechanism = md.solve(problem, method="pool", gap=NEAR, on_progress=lambda step: stages.append(step.method))
+    assert sum(stage.startswith("row sums, round 1 of") for stage in stages) in (2, 3)
+    assert mechanism.attrs["expected_loss"] - mechanism.attrs["lower_bound"] <= NEAR * mechanism.attrs["expected_loss"]
 
 
 @pytest.fixture(scope="module")
