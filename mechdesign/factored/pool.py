@@ -66,7 +66,7 @@ def solve_pool(program: Optimal, targets: Targets) -> SolveResult | xr.Dataset:
         for _ in range(CONSTANTS.attempts):
             stopped = run.rounds()
             result, gap = _certified_result(program, run, stopped)
-            # The estimate that ended the rounds may be too low; they go on then.
+            # The estimate that ended the rounds may be too low: more rounds follow then.
             if stopped != "gap" or gap <= targets.gap:
                 break
             run.enough *= CONSTANTS.caution * targets.gap / gap

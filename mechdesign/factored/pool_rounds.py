@@ -39,9 +39,9 @@ class PoolConstants:
     master_share: float = 0.2  # of the gap asked for, that the master may leave
     master_gap: float = 2e-4  # the least relative gap that the master is asked for
     enough: float = 0.72  # of the gap asked for: estimate after levelling at which rounds end at first
-    caution: float = 0.9  # factor on `enough` after a certificate, besides what it missed
-    attempts: int = 3  # certificates, at most
     enough_before: float = 1.1  # the same before levelling, which takes off a third
+    caution: float = 0.9  # factor on `enough` after a certificate that misses the gap, beyond the share missed
+    attempts: int = 3  # certificates, at most
     slow: float = 0.9  # share of the gap before: a round that leaves more, and finds no column, is the last
     repeats: int = 12  # of the master, each levels row sums further
     repeat_gain: float = 0.02  # of the gap asked for, that a repeat gains at least
