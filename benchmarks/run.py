@@ -505,9 +505,10 @@ def resources_used() -> tuple[float, float]:
 
 
 def start_process(name: str, route: str, size: Any, checkout: Path) -> subprocess.Popen[str]:
-    words = [sys.executable, __file__, "--serve", name, route, str(size)]
+    words = [sys.executable, str(Path(__file__).resolve()), "--serve", name, route, str(size)]
     environment, pipe = {**os.environ, "PYTHONPATH": str(checkout)}, subprocess.PIPE
-    return subprocess.Popen(words, stdin=pipe, stdout=pipe, env=environment, text=True)
+    # Processes that `python -m mechdesign` starts look for the package in their folder first.
+    return subprocess.Popen(words, stdin=pipe, stdout=pipe, env=environment, cwd=checkout, text=True)
 
 
 def one_run(process: subprocess.Popen[str], limit: float) -> dict[str, Any]:
