@@ -8,12 +8,14 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from mechdesign.errors import InputError
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 WORKERS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 SYSTEM = "operating system"
@@ -84,6 +86,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
 def _blas_libraries() -> ThreadpoolController:
     # NumPy and SciPy have a library of their own each, and only loaded ones are found.
     import scipy.linalg  # noqa: F401
+    from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
