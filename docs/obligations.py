@@ -114,7 +114,7 @@ OBLIGATIONS = {
     ),
     "factored-bound": Obligation(
         "The lower bound of a factored mechanism follows from its multipliers, in balls of the stored radii.",
-        ("factored/local_bound.py", "factored/verify.py"),
+        ("factored/hosts.py", "factored/local_bound.py", "factored/verify.py"),
     ),
     "budget-paid-once": Obligation(
         "A budget pays once, before the report is returned, under whatever path it is opened.",

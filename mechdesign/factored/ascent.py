@@ -82,15 +82,15 @@ def dual_step(
     value = float(state.dual @ np.minimum(ratio, 1.0))
     after = _move_state(state, ratio, SparseRays(size=places.size, blocks=blocks))
     # A multiplier above the cost of its place outside some ball would leave that report without a bound.
-    return replace(after, dual=np.minimum(after.dual, ceiling(places, blocks)), trees=LastTrees.of(blocks)), value
+    return replace(after, dual=below_costs(places, after.dual, blocks), trees=LastTrees.of(blocks)), value
 
 
-def ceiling(places: Places, blocks: Iterable[Arrays]) -> Vector:
-    """The largest multipliers (n,) that blocks allow at the places they left out; infinity elsewhere."""
+def below_costs(places: Places, dual: Vector, blocks: Iterable[Arrays]) -> Vector:
+    """The multipliers (n,), at most the largest that blocks allow at the places they left out."""
     limit = np.full(places.size, np.inf)
     for arrays in blocks:
         np.minimum.at(limit, arrays["missed"], arrays["cost"])
-    return limit
+    return places.hosts.fit(dual, limit)
 
 
 def _move_state(state: DualState, ratio: Vector, rows: SparseRays) -> DualState:

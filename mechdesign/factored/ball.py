@@ -3,7 +3,8 @@
 Let D be the distance from the report y, c(u) = prior(u) l(u, y) and lambda the multipliers. Every ray g >= 0 of the
 cone has g(u) in [e^{-d} g(p), e^{d} g(p)] along an edge (u, p) of length d. So for r = c - lambda
 
-* places outside the ball with r >= 0 may be left out: they only add to <r, g>;                                      (1)
+* places outside the ball with r >= 0 may be left out: they only add to <r, g>. Those with hardly any prior are left out
+  as guests of others, their hosts, whose lambda is larger for it (hosts.py);                                        (1)
 * a place in the ball with r(u) >= 0 may hand r(u) e^{-d} to its parent p in any tree, and be left out then.         (2)
 
 The core remains: the places within `core` nats, those where r < 0, and their ancestors. The minimum over the cone of
@@ -29,6 +30,7 @@ import numpy as np
 
 from mechdesign.base.arrays import Floats, Indices32, Integers
 from mechdesign.base.validation import read_only
+from mechdesign.factored.hosts import Hosts, round_up
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import sparse_graph
 from mechdesign.solvers.cone.tree_simplex import ConeGraph
@@ -67,6 +69,7 @@ class BallScratch(NamedTuple):
     step: Floats  # the length between the two
     nodes: Indices32  # the place of a number
     cost: Floats
+    dual: Floats  # lambda with the amounts of guests beyond the core, 0 for these
     cost_sum: Floats  # c, or r, with the amounts of (2) added
     dual_sum: Floats  # the same of lambda
     rank: Indices32  # the number in the core, or -1
@@ -154,18 +157,19 @@ def _search(y, reach, width, graph, room):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def open_ball(y, radii, exact, graph, costs, dual, room, inner):  # type: ignore[no-untyped-def]
+def open_ball(y, radii, exact, graph, costs, multipliers, room, inner):  # type: ignore[no-untyped-def]
     """Search the ball of y and write its core to `inner`: numbers of places, of the core, and of its directed edges."""
     # exact: r is passed up the tree, every operation rounded down, and `below` is lambda itself. Otherwise c and lambda
     # are passed up separately, which serves any ratio of them and proves nothing.
     nodes, before, where, rank = room.nodes, room.before, room.where, room.rank
-    cost_sum, dual_sum = room.cost_sum, room.dual_sum
+    cost_sum, dual, dual_sum = room.cost_sum, room.dual, room.dual_sum
     k = _search(y, radii.reach, radii.width, graph, room)
     for i in range(k):
         u = nodes[i]
         room.cost[i] = _cost(u, y, costs)
-        rank[i] = 0 if room.distance[u] <= radii.core or room.cost[i] < dual[u] else -1
-        cost_sum[i], dual_sum[i] = room.cost[i], dual[u]
+        dual[i] = _load(u, radii.core, room.distance, multipliers)
+        rank[i] = 0 if room.distance[u] <= radii.core or room.cost[i] < dual[i] else -1
+        cost_sum[i], dual_sum[i] = room.cost[i], dual[i]
     rank[0] = 0
     # The search settles a parent before its children. So one backward sweep marks all ancestors of the core, and a
     # second one passes everything outside the core up to it.
@@ -176,7 +180,7 @@ def open_ball(y, radii, exact, graph, costs, dual, room, inner):  # type: ignore
     if exact:
         for i in range(k):
             if rank[i] < 0:  # c >= lambda: the difference of doubles, less its rounding error
-                cost_sum[i] = max(0.0, (room.cost[i] - dual[nodes[i]]) * (1 - 2 * _ULP))
+                cost_sum[i] = max(0.0, (room.cost[i] - dual[i]) * (1 - 2 * _ULP))
     for i in range(k - 1, 0, -1):
         if rank[i] < 0:
             u = nodes[i]
@@ -197,7 +201,7 @@ def open_ball(y, radii, exact, graph, costs, dual, room, inner):  # type: ignore
             rank[i] = count
             inner.tree[count] = rank[where[before[u]]]
             inner.above[count] = cost_sum[i]
-            inner.below[count] = dual[u] if exact else dual_sum[i]
+            inner.below[count] = dual[i] if exact else dual_sum[i]
             count += 1
     edges, count = 0, 0
     for i in range(k):
@@ -216,7 +220,7 @@ def open_ball(y, radii, exact, graph, costs, dual, room, inner):  # type: ignore
 
 
 @numba.njit(cache=True, nogil=True)
-def close_ball(k, keep, rays, dual, graph, room, numbers, value):  # type: ignore[no-untyped-def]
+def close_ball(k, keep, rays, graph, room, numbers, value):  # type: ignore[no-untyped-def]
     """Extend the ray of the core, rays (kc,), to the ball and reset the scratch: <c, g>, <lambda, g>, a count."""
     # The count is that of places within `keep` nats, which are written to numbers and value. room.cost becomes g.
     # Outside the core g falls by e^-d along the tree: the least value that the cone allows, as (2) assumes.
@@ -227,7 +231,7 @@ def close_ball(k, keep, rays, dual, graph, room, numbers, value):  # type: ignor
         c = cost[i]
         cost[i] = rays[room.rank[i]] if room.rank[i] >= 0 else cost[where[room.before[u]]] * math.exp(-room.step[u])
         over += c * cost[i]
-        under += dual[u] * cost[i]
+        under += room.dual[i] * cost[i]
         if distance[u] <= keep:
             numbers[count], value[count] = u, cost[i]
             count += 1
@@ -266,7 +270,7 @@ def tree_codes(k, core, tree, graph, room, codes):  # type: ignore[no-untyped-de
 
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
-def tree_value(y, radii, codes, graph, costs, dual, room, tree):  # type: ignore[no-untyped-def]
+def tree_value(y, radii, codes, graph, costs, multipliers, room, tree):  # type: ignore[no-untyped-def]
     """The bound (3) of a tree of the ball of y, every operation rounded down, and its k; the ball stays open."""
     nodes, where, parent, waiting, order, rest = (
         room.nodes,
@@ -282,7 +286,7 @@ def tree_value(y, radii, codes, graph, costs, dual, room, tree):  # type: ignore
     for i in range(k):
         v = nodes[i]
         room.cost[i] = _cost(v, y, costs)
-        rest[i] = _round_down(room.cost[i] - dual[v])
+        rest[i] = _round_down(room.cost[i] - _load(v, radii.core, room.distance, multipliers))
         parent[i], tree.length[i] = where[room.before[v]], room.step[v]
         if i < codes.size and codes[i] > 0:
             e = graph.first[v] + codes[i] - 1
@@ -318,6 +322,18 @@ def tree_value(y, radii, codes, graph, costs, dual, room, tree):  # type: ignore
 
 
 @numba.njit(inline="always")
+def _load(v, core, distance, multipliers):  # type: ignore[no-untyped-def]
+    # lambda(v) with the amounts of its guests beyond the core, rounded up. A guest beyond it keeps nothing.
+    if multipliers.is_guest[v] and distance[v] > core:
+        return 0.0
+    load = multipliers.dual[v]
+    for i in range(multipliers.first[v], multipliers.first[v + 1]):
+        if distance[multipliers.guest[i]] > core:  # infinite outside the ball
+            load = round_up(load, multipliers.amount[i])
+    return load
+
+
+@numba.njit(inline="always")
 def _round_down(x):  # type: ignore[no-untyped-def]
     # One rounding errs by at most half of _ULP; _TINY covers underflow, where the relative bound fails.
     return x - abs(x) * _ULP - _TINY
@@ -330,27 +346,27 @@ def close_tree(k, graph, room):  # type: ignore[no-untyped-def]
 
 
 @numba.njit(cache=True, nogil=True)
-def look_around(y, costs, dual, where, lowest_cost):  # type: ignore[no-untyped-def]
-    """Number of places outside the ball of y with c < lambda; lowest_cost (n,) is lowered to c there."""
-    # (1) needs c >= lambda at every place left out, so all n are looked at, not only those near the ball.
+def look_around(y, costs, asked, where, lowest_cost):  # type: ignore[no-untyped-def]
+    """Number of places outside the ball of y with c < asked; lowest_cost (n,) is lowered to c there."""
+    # (1) needs c >= asked, lambda with amounts of guests, at every place left out: all n are looked at.
     count = 0
-    for u in range(dual.size):
-        if where[u] < 0 and dual[u] > 0:
+    for u in range(asked.size):
+        if where[u] < 0 and asked[u] > 0:
             c = _cost(u, y, costs)
-            if c < dual[u]:
+            if c < asked[u]:
                 lowest_cost[u] = min(lowest_cost[u], c)
                 count += 1
     return count
 
 
 @numba.njit(cache=True, nogil=True)
-def profile(k, room, dual):  # type: ignore[no-untyped-def]
+def profile(k, room):  # type: ignore[no-untyped-def]
     """Sum of e^{-D}, and of c e^{-D} and lambda e^{-D} over it, in the ball that is open."""
     over, under, dual_over = 0.0, 0.0, 0.0
     for i in range(k):
         g = math.exp(-room.distance[room.nodes[i]])
         over += room.cost[i] * g
-        dual_over += dual[room.nodes[i]] * g
+        dual_over += room.dual[i] * g
         under += g
     return over / under, dual_over / under, under
 
@@ -361,6 +377,7 @@ class Places:
 
     graph: ConeGraph
     costs: Costs
+    hosts: Hosts
 
     @classmethod
     def of(cls, problem: DesignProblem) -> Places:
@@ -372,7 +389,8 @@ class Places:
             code=-1 if code is None else code,
             table=np.ascontiguousarray(problem.loss_matrix) if code is None else np.zeros((0, 0)),
         )
-        return cls(graph=sparse_graph(matrix), costs=costs)
+        graph = sparse_graph(matrix)
+        return cls(graph=graph, costs=costs, hosts=Hosts.of(graph, costs.prior))
 
     @property
     def size(self) -> int:

@@ -22,6 +22,7 @@ from mechdesign.base.json_fields import SMALLEST
 from mechdesign.errors import MechdesignError
 from mechdesign.factored.ascent import DualState, dual_step
 from mechdesign.factored.ball import Places
+from mechdesign.factored.hosts import Hosts
 from mechdesign.factored.pricing import BLOCK, PricingTask, Radii, flat_block, ratio_block
 from mechdesign.factored.work_folder import BlockedWork, Workers, all_blocks, merged_pass
 from mechdesign.problem.domain import Domain
@@ -74,7 +75,7 @@ def ladder_state(
         places = Places.of(grid)
         # Passes take time in proportion to their places.
         slowest *= places.size / before.domain.size if state is not None else 1.0
-        state = flat_state(executor, places) if state is None else interpolate_state(state, before, grid)
+        state = flat_state(executor, places) if state is None else interpolate_state(state, before, grid, places.hosts)
         state = _rescale(executor, places, state)
         limit = last if grid is problem and len(ladder) > 1 else CONSTANTS.most
         still = CONSTANTS.still if grid is problem or last == CONSTANTS.most else CONSTANTS.still_below
@@ -118,7 +119,7 @@ def coarser_problem(problem: DesignProblem) -> DesignProblem | None:
     return coarse
 
 
-def interpolate_state(state: DualState, coarse: DesignProblem, problem: DesignProblem) -> DualState:
+def interpolate_state(state: DualState, coarse: DesignProblem, problem: DesignProblem, hosts: Hosts) -> DualState:
     """The state of a `coarser_problem` problem carried to the problem."""
     dual_scale, weight_scale = _scales(coarse)
     fine_dual_scale, fine_weight_scale = _scales(problem)
@@ -127,7 +128,9 @@ def interpolate_state(state: DualState, coarse: DesignProblem, problem: DesignPr
         dual = _carry(state.dual * dual_scale / coarse.prior_array, coarse.domain, problem.domain)
     weight = _carry(state.weight / weight_scale, coarse.domain, problem.domain)
     ratio = np.ones(problem.domain.size)
-    return DualState(dual=dual * problem.prior_array / fine_dual_scale, weight=weight * fine_weight_scale, ratio=ratio)
+    return DualState(
+        dual=dual * hosts.spread(problem.prior_array) / fine_dual_scale, weight=weight * fine_weight_scale, ratio=ratio
+    )
 
 
 def _scales(problem: DesignProblem) -> tuple[Vector, Vector]:
@@ -155,7 +158,8 @@ def _carry(values: Vector, coarse: Domain, domain: Domain) -> Vector:
 def _rescale(executor: Workers, places: Places, state: DualState) -> DualState:
     # The mean ratio of a sample of reports corrects the scale of the multipliers: passes would move it slowly.
     sample = np.arange(0, places.size, max(1, places.size // CONSTANTS.sample))
-    task = PricingTask.all(places, state.dual, reach=Radii().reach, core=Radii().core, reports=sample)
+    radii = Radii().around(places)
+    task = PricingTask.all(places, state.dual, reach=radii.reach, core=radii.core, reports=sample)
     blocked = BlockedWork(work=ratio_block, state=task, total=len(sample), block=BLOCK, name="sample")
     blocks = all_blocks(executor, blocked)
     ratio = np.concatenate([arrays["ratio"] for arrays in blocks])
@@ -177,7 +181,7 @@ def _pass_on_grid(
     still: float,
 ) -> tuple[DualState, float]:
     # `slowest` is the expected time of a pass on entry: a pass that would end too late is not begun.
-    radii = WIDE if places.size <= CONSTANTS.few_places else Radii()
+    radii = (WIDE if places.size <= CONSTANTS.few_places else Radii()).around(places)
     count = min(max(CONSTANTS.fewest, CONSTANTS.priced_reports // places.size), limit)
     values: list[float] = []
     expected, slowest = slowest, 0.0

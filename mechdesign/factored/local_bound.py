@@ -21,11 +21,11 @@ import numpy as np
 
 from mechdesign.base.arrays import Vector
 from mechdesign.base.threads import OutOfTime
-from mechdesign.factored.ascent import ceiling
+from mechdesign.factored.ascent import below_costs
 from mechdesign.factored.ball import Places
 from mechdesign.factored.dataset import ProvedBound
 from mechdesign.factored.ladder import CERTIFICATE, ladder_state
-from mechdesign.factored.pricing import BLOCK, NO_CODES, Codes, LastTrees, PricingTask, tree_block, value_block
+from mechdesign.factored.pricing import BLOCK, NO_CODES, Codes, LastTrees, PricingTask, Radii, tree_block, value_block
 from mechdesign.factored.work_folder import Arrays, BlockedWork, OnDone, Work, Workers, all_blocks
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import lower_bound
@@ -68,7 +68,9 @@ def local_bound(
         if time.monotonic() + CERTIFICATE * slowest > deadline:
             return None
         places = Places.of(problem)
-        return certify_bound(executor, places, state.dual, on_done=counter(report, "bound, certificate", places.size))
+        radii = Radii(reach=REACH, core=CORE).around(places)
+        on_done = counter(report, "bound, certificate", places.size)
+        return certify_bound(executor, places, state.dual, reach=radii.reach, core=radii.core, on_done=on_done)
     except OutOfTime:
         return None
 
@@ -163,11 +165,14 @@ def _trees(blocks: list[Arrays]) -> Iterator[Codes]:
 
 def _lower_multipliers(task: PricingTask, blocks: list[Arrays], extra: float) -> Vector:
     # Where the minimising ray weighs most, lambda falls by the shortfall of its ratio from 1, and a little more every
-    # round. Multipliers above a cost outside a ball fall to it: that place can then be left out there.
+    # round. So do the guests of a host, whose amounts may be most of its weight. Multipliers above a cost outside a
+    # ball fall to it: that place can then be left out there.
     fall = np.zeros(task.places.size)
     for arrays in blocks:
         np.maximum.at(fall, arrays["place"], np.minimum(1.0, arrays["share"] + extra))
-    return np.asarray(np.minimum(task.dual * (1 - fall), ceiling(task.places, blocks)))
+    hosts = task.places.hosts
+    fall[hosts.guest] = np.maximum(fall[hosts.guest], fall[hosts.host])
+    return below_costs(task.places, task.dual * (1 - fall), blocks)
 
 
 def _pass(executor: Workers, work: Work, task: PricingTask, on_done: OnDone) -> list[Arrays]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mechdesign.base import interrupts
 from mechdesign.base.arrays import Indices, Integers, Vector
-from mechdesign.factored.ascent import DualState
+from mechdesign.factored.ascent import DualState, below_costs
 from mechdesign.factored.ball import Places
 from mechdesign.factored.columns import Columns
 from mechdesign.factored.dataset import ProvedBound
@@ -18,7 +18,7 @@ from mechdesign.factored.fields import FieldTask, columns_of, field_block
 from mechdesign.factored.ladder import ladder_state
 from mechdesign.factored.local_bound import certify_bound
 from mechdesign.factored.pool_master import PlaceBlocks, improve
-from mechdesign.factored.pricing import BLOCK, TREE_ARRAYS, LastTrees, PricingTask, Radii, ratio_block
+from mechdesign.factored.pricing import BLOCK, LEFT_OUT, TREE_ARRAYS, LastTrees, PricingTask, Radii, ratio_block
 from mechdesign.factored.rounds import Units
 from mechdesign.factored.work_folder import BlockedWork, Workers, all_blocks
 from mechdesign.problem.problem import DesignProblem
@@ -186,20 +186,23 @@ class PoolRun:
         on_done = counter(self.report, "bound, certificate", self.places.size)
 
         def certify() -> ProvedBound:
-            radii = {"reach": CONSTANTS.bound_reach, "core": CONSTANTS.bound_core}
-            return certify_bound(self.executor, self.places, self.best_dual, on_done=on_done, **radii)
+            radii = Radii(reach=CONSTANTS.bound_reach, core=CONSTANTS.bound_core).around(self.places)
+            wide = {"reach": radii.reach, "core": radii.core}
+            return certify_bound(self.executor, self.places, self.best_dual, on_done=on_done, **wide)
 
         return interrupts.interruptible(certify, None)
 
     def _extend(self) -> bool:
         started, n, dual = time.monotonic(), self.places.size, self.state.dual
         state = self.state
-        task = PricingTask.all(self.places, dual, **asdict(self.depths.balls), start=state.ratio, last=state.trees)
+        radii = self.depths.balls.around(self.places)
+        task = PricingTask.all(self.places, dual, **asdict(radii), start=state.ratio, last=state.trees)
         on_done = counter(self.report, f"round {self.number + 1}, pricing", n)
         blocked = BlockedWork(work=ratio_block, state=task, total=n, block=BLOCK, name="ratios")
-        ratios, trees, fresh, targets = [], [], [], []
+        ratios, trees, fresh, targets, outside = [], [], [], [], []
         for number, rays in enumerate(all_blocks(self.executor, blocked, on_done=on_done)):
             ratios.append(rays["ratio"])
+            outside.append({name: rays[name] for name in LEFT_OUT})
             reports = BLOCK * number + np.arange(len(rays["ratio"]))
             columns = columns_of(self.places, rays, step=self.step, deepest=self.depths.deepest)
             unseen = self._unseen(columns, reports)
@@ -215,12 +218,12 @@ class PoolRun:
                 targets.append(reports[unseen])
         ratio = np.concatenate(ratios)
         # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. The multipliers near
-        # a report will be lowered if its ratio is below 1.
+        # a report will be lowered if its ratio is below 1, and those of places that cannot be left out.
         edges, least = self.problem.edges, np.minimum(ratio, 1.0)
         near = least.copy()
         np.minimum.at(near, edges.tail, least[edges.head])
         np.minimum.at(near, edges.head, least[edges.tail])
-        self.best_dual, self.best_bound = dual, float(dual @ near)
+        self.best_dual, self.best_bound = dual, float(below_costs(self.places, dual, outside) @ near)
         self.state = replace(self.state, ratio=ratio, trees=LastTrees.of(trees))
         self.pricing_seconds = time.monotonic() - started
         if fresh:
