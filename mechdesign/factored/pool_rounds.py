@@ -30,7 +30,7 @@ from mechdesign.solvers.result import Targets, counter, reporter
 class PoolConstants:
     """Constants of the rounds: guesses that trade time for the gap; nothing that is proved depends on them."""
 
-    fewest_rounds: int = 8
+    fewest_rounds: int = 14
     most_rounds: int = 40
     priced_reports: int = 100_000  # in all rounds, about
     first_passes: int = 3  # before the rounds, on a grid that starts from a coarser one

@@ -13,7 +13,7 @@ KNOWN: dict[str, tuple[tuple[int, float], ...]] = {
     "short edges": ((144, 2), (400, 20), (900, 150)),
     "long edges, vertices": ((225, 1), (450, 4)),
     "long edges, blocks": ((1225, 15), (2500, 25), (4900, 120)),
-    "a pool": ((4_900, 25), (10_000, 110), (40_000, 4600)),
+    "a pool": ((4_900, 15), (10_000, 65), (40_000, 1800)),
     "the whole program": ((100, 5),),
 }
 
