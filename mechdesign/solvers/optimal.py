@@ -94,7 +94,7 @@ def _design(task: Task, incumbent: Incumbent, blocks: BlockRoute, stopped: Stop,
         incumbent.try_table(task.certify(half / half.sum(axis=1, keepdims=True), task.cost))
     # Edges below 2^-30 nats leave no room for a repair: no search is as good as the constant report there.
     if incumbent.objective > task.constant:
-        incumbent.try_table(task.assess(_constant_masses(task.problem)))
+        incumbent.try_table(task.assess(_constant_masses(task.problem)), closed_form="constant")
     # A positive bound without a search, priced if time allows.
     if incumbent.lower_bound == 0:
         task.pricer.deadline = ends
