@@ -322,8 +322,8 @@ def test_innermost_progress_fits_80_columns(clock, capsys):
 @pytest.mark.parametrize(
     ("method", "gap", "end"),
     [
-        ("pool", None, "s, about 25 CPU s expected"),
-        ("pool", 1e-3, "s, about 25 CPU s to 0.5 %"),
+        ("pool", None, "s, about 15 CPU s expected"),
+        ("pool", 1e-3, "s, about 15 CPU s to 0.5 %"),
         ("columns", None, " s"),
     ],
 )
