@@ -29,7 +29,7 @@ from mechdesign.solvers.result import Report, counter
 ROUNDS = 40  # passes in which lengths fall, at most, a guess
 _SHARE = 0.7  # of the way to the wanted lengths in a round: with a half a third more rounds, for 3e-5 of the loss
 # Passes without an improvement that end the search, and the least relative one that counts; guesses. On edges of half a
-# nat kappa is no smoother than whole units: 1e-3.
+# nat kappa moves by whole units, 1e-3.
 _PATIENCE, _GAIN = 4, 2e-5
 
 
