@@ -21,6 +21,7 @@ from mechdesign.factored.pool_master import PlaceBlocks, improve
 from mechdesign.factored.pricing import BLOCK, LEFT_OUT, TREE_ARRAYS, LastTrees, PricingTask, Radii, ratio_block
 from mechdesign.factored.rounds import Units
 from mechdesign.factored.work_folder import BlockedWork, Workers, all_blocks
+from mechdesign.problem.losses import APART, LENGTH
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.eikonal.row_sum_budget import used_slack
 from mechdesign.solvers.result import Targets, counter, reporter
@@ -35,6 +36,9 @@ class PoolConstants:
     priced_reports: int = 100_000  # in all rounds, about
     first_passes: int = 3  # before the rounds, on a grid that starts from a coarser one
     few_places: int = 3_000  # up to which wider radii cost nothing
+    kept: float = 0.35  # share of a lowering near a report that its own place alone would take, on two maps
+    growth: float = 1.6  # of a loss by the share of lengths that row sums use, measured on northeast
+    growth_squared: float = 2.0
     same: float = 0.01  # nats within which offsets count as equal
     master_share: float = 0.2  # of the gap asked for, that the master may leave
     master_gap: float = 2e-4  # the least relative gap that the master is asked for
@@ -217,13 +221,14 @@ class PoolRun:
                 fresh.append(columns.select(unseen))
                 targets.append(reports[unseen])
         ratio = np.concatenate(ratios)
-        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. The multipliers near
-        # a report will be lowered if its ratio is below 1, and those of places that cannot be left out.
+        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. Some multipliers near a
+        # report will be lowered if its ratio is below 1, and those of places that cannot be left out.
         edges, least = self.problem.edges, np.minimum(ratio, 1.0)
         near = least.copy()
         np.minimum.at(near, edges.tail, least[edges.head])
         np.minimum.at(near, edges.head, least[edges.tail])
-        self.best_dual, self.best_bound = dual, float(below_costs(self.places, dual, outside) @ near)
+        lowered = near + CONSTANTS.kept * (least - near)
+        self.best_dual, self.best_bound = dual, float(below_costs(self.places, dual, outside) @ lowered)
         self.state = replace(self.state, ratio=ratio, trees=LastTrees.of(trees))
         self.pricing_seconds = time.monotonic() - started
         if fresh:
@@ -302,7 +307,9 @@ class PoolRun:
         cost, target = self.pool.cost, self.pool.target
         weight, dual, sums = improve(self.pool.matrix, blocks, cost, weight, dual, gap=gap, deadline=deadline)
         # Rows are divided by their sums, and most of a column lies near the place that it reports.
-        loss = float(cost @ (weight / sums[target])) * (1 + 2 * self._used_share(sums))
+        straight = self.problem.loss.code in (LENGTH, APART)
+        growth = CONSTANTS.growth if straight else CONSTANTS.growth_squared
+        loss = float(cost @ (weight / sums[target])) * (1 + growth * self._used_share(sums))
         if loss < self.least_loss:
             self.least_loss, self.best_weight = loss, weight
         return weight, np.maximum(dual, 0.0), loss
@@ -311,8 +318,7 @@ class PoolRun:
         return relative_gap(self.least_loss, self.best_bound)
 
     def _used_share(self, sums: Vector) -> float:
-        # The mean share of an edge that the row sums at its ends use. A squared distance grows by twice this share; a
-        # distance by 1.5 times, measured on northeast, since the certificate shortens edges further.
+        # The mean share of an edge that the row sums at its ends use.
         edges = self.problem.edges
         return float(np.mean(used_slack(edges, np.log(sums)) / edges.length))
 
