@@ -221,8 +221,8 @@ class PoolRun:
                 fresh.append(columns.select(unseen))
                 targets.append(reports[unseen])
         ratio = np.concatenate(ratios)
-        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. Some multipliers near a
-        # report will be lowered if its ratio is below 1, and those of places that cannot be left out.
+        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. Some multipliers near
+        # a report will be lowered if its ratio is below 1, and those of places that cannot be left out.
         edges, least = self.problem.edges, np.minimum(ratio, 1.0)
         near = least.copy()
         np.minimum.at(near, edges.tail, least[edges.head])
