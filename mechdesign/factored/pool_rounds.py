@@ -36,8 +36,10 @@ class PoolConstants:
     priced_reports: int = 100_000  # in all rounds, about
     first_passes: int = 3  # before the rounds, on a grid that starts from a coarser one
     few_places: int = 3_000  # up to which wider radii cost nothing
-    kept: float = 0.35  # share of a lowering near a report that its own place alone would take, on two maps
-    growth: float = 1.6  # of a loss by the share of lengths that row sums use, measured on northeast
+    # The estimate, measured on Philadelphia and northeast: the share that the certificate keeps of what ratios of
+    # neighbours would take off multipliers, and the growth of losses by the share of lengths that row sums use.
+    kept: float = 0.35
+    growth: float = 1.6
     growth_squared: float = 2.0
     same: float = 0.01  # nats within which offsets count as equal
     master_share: float = 0.2  # of the gap asked for, that the master may leave
@@ -221,8 +223,8 @@ class PoolRun:
                 fresh.append(columns.select(unseen))
                 targets.append(reports[unseen])
         ratio = np.concatenate(ratios)
-        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. Some multipliers near
-        # a report will be lowered if its ratio is below 1, and those of places that cannot be left out.
+        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. The certificate lowers
+        # some near a report whose ratio is below 1, and those of places that cannot be left out.
         edges, least = self.problem.edges, np.minimum(ratio, 1.0)
         near = least.copy()
         np.minimum.at(near, edges.tail, least[edges.head])
