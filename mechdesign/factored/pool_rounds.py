@@ -223,8 +223,8 @@ class PoolRun:
                 fresh.append(columns.select(unseen))
                 targets.append(reports[unseen])
         ratio = np.concatenate(ratios)
-        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. The certificate lowers
-        # some near a report whose ratio is below 1, and those of places that cannot be left out.
+        # Only priced multipliers estimate a bound: the master knows the columns of the pool alone. The certificate will
+        # lower some near a report whose ratio is below 1, and those of places that cannot be left out.
         edges, least = self.problem.edges, np.minimum(ratio, 1.0)
         near = least.copy()
         np.minimum.at(near, edges.tail, least[edges.head])
