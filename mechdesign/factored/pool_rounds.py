@@ -36,8 +36,8 @@ class PoolConstants:
     priced_reports: int = 100_000  # in all rounds, about
     first_passes: int = 3  # before the rounds, on a grid that starts from a coarser one
     few_places: int = 3_000  # up to which wider radii cost nothing
-    # The estimate, measured on Philadelphia and northeast: the share that the certificate keeps of what ratios of
-    # neighbours would take off multipliers, and the growth of losses by the share of lengths that row sums use.
+    # Measured on Philadelphia and northeast. kept: ratios of neighbours would lower multipliers; the certificate spares
+    # this share of it. growth: of a loss, by the share of lengths that row sums use.
     kept: float = 0.35
     growth: float = 1.6
     growth_squared: float = 2.0
