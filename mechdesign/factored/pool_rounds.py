@@ -36,10 +36,8 @@ class PoolConstants:
     priced_reports: int = 100_000  # in all rounds, about
     first_passes: int = 3  # before the rounds, on a grid that starts from a coarser one
     few_places: int = 3_000  # up to which wider radii cost nothing
-    # Measured on Philadelphia and northeast. kept: ratios of neighbours would lower multipliers; the certificate spares
-    # this share of it. growth: of a loss, by the share of lengths that row sums use.
-    kept: float = 0.35
-    growth: float = 1.6
+    kept: float = 0.35  # share of the lowering by neighbours that the certificate spares; measured on two maps
+    growth: float = 1.6  # of a loss by the share of lengths that row sums use; measured on northeast
     growth_squared: float = 2.0
     same: float = 0.01  # nats within which offsets count as equal
     master_share: float = 0.2  # of the gap asked for, that the master may leave
