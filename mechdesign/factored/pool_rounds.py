@@ -148,7 +148,7 @@ class PoolRun:
                 break
             first = self._improve(blocks)
             self.number += 1
-            first_gap, seconds = (first - self.best_bound) / first, time.monotonic() - started
+            first_gap, seconds = relative_gap(first, self.best_bound), time.monotonic() - started
             # Levelling costs several masters, so it waits until the gap is in sight or nothing else helps.
             is_slow = first_gap > CONSTANTS.slow * before
             is_levelled = first_gap <= CONSTANTS.enough_before * wanted or (is_slow and not has_grown)
@@ -191,14 +191,13 @@ class PoolRun:
 
         def certify() -> ProvedBound:
             radii = Radii(reach=CONSTANTS.bound_reach, core=CONSTANTS.bound_core).around(self.places)
-            wide = {"reach": radii.reach, "core": radii.core}
-            return certify_bound(self.executor, self.places, self.best_dual, on_done=on_done, **wide)
+            reach, core = radii.reach, radii.core
+            return certify_bound(self.executor, self.places, self.best_dual, reach=reach, core=core, on_done=on_done)
 
         return interrupts.interruptible(certify, None)
 
     def _extend(self) -> bool:
-        started, n, dual = time.monotonic(), self.places.size, self.state.dual
-        state = self.state
+        started, n, state, dual = time.monotonic(), self.places.size, self.state, self.state.dual
         radii = self.depths.balls.around(self.places)
         task = PricingTask.all(self.places, dual, **asdict(radii), start=state.ratio, last=state.trees)
         on_done = counter(self.report, f"round {self.number + 1}, pricing", n)
@@ -229,7 +228,7 @@ class PoolRun:
         np.minimum.at(near, edges.head, least[edges.tail])
         lowered = near + CONSTANTS.kept * (least - near)
         self.best_dual, self.best_bound = dual, float(below_costs(self.places, dual, outside) @ lowered)
-        self.state = replace(self.state, ratio=ratio, trees=LastTrees.of(trees))
+        self.state = replace(state, ratio=ratio, trees=LastTrees.of(trees))
         self.pricing_seconds = time.monotonic() - started
         if fresh:
             self._add(Columns.concatenate(fresh), np.concatenate(targets))

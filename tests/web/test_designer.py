@@ -214,7 +214,7 @@ def test_files_are_read_or_refused_by_name(tmp_path):
     )
     for refused, word in zip(found[2:-1], words, strict=True):
         assert word in refused
-    assert found[-1]["lines"] == [[[1, 2, -9999], [3, 4, -9999]]]  # heights are no weights
+    assert found[-1]["lines"] == [[[1, 2, -9999], [3, 4, -9999]]]  # a height is not a weight
 
 
 @needs_node
