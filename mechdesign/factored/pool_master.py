@@ -36,7 +36,6 @@ from mechdesign.solvers.interior_point import Point, run_predictor_corrector
 class MasterConstants:
     """Constants of the master: guesses, but where a measurement is named; nothing that is proved depends on them."""
 
-    pull: float = 3.0  # kappa
     floor: float = 1.0  # of the mean multiplier: the least scale; less leaves steep row sums where the prior is small
     start: float = 3e-3  # complementarity at the start, relative to the loss
     steps: int = 16  # Newton steps at most
@@ -48,7 +47,7 @@ class MasterConstants:
     predictor_tolerance: float = 0.1
     corrector_tolerance: float = 0.03
     iterations: int = 60  # of conjugate gradients, at most
-    faint: float = 1e-4  # price of a column relative to its cost, at least, at the start
+    faint: float = 1e-2  # price of a column relative to its cost, at least, at the start
     # Places of a block, at most. Blocks that overlap by 1.5 nats take twice the iterations, each twice as long.
     block_size: int = 300
     lift: float = 1e-6  # of the unit diagonal, against rounding
@@ -173,10 +172,12 @@ def _inverse(part: Singles, ridge: Vector) -> Singles:
 class _Proximal:
     # The interface of `run_predictor_corrector`. The equations of a step see the visible entries alone; residuals see
     # all of G.
-    def __init__(self, matrix: FieldMatrix, blocks: PlaceBlocks, cost: Vector, before: Vector, gap: float) -> None:
+    def __init__(
+        self, matrix: FieldMatrix, blocks: PlaceBlocks, cost: Vector, before: Vector, *, pull: float, gap: float
+    ) -> None:
         self.visible, self.blocks, self.cost, self.before, self.gap = matrix.visible, blocks, cost, before, gap
         self.loss = float(before.sum())
-        self.ridge = 1 / (CONSTANTS.pull * np.maximum(before, CONSTANTS.floor * float(before.mean())))
+        self.ridge = 1 / (pull * np.maximum(before, CONSTANTS.floor * float(before.mean())))
         self._scale = np.zeros(0)
         self.sums, self.prices = matrix.down, matrix.across
 
@@ -210,13 +211,15 @@ def improve(
     weight: Vector,
     dual: Vector,
     *,
+    pull: float,
     gap: float,
     deadline: float = np.inf,
 ) -> tuple[Vector, Vector, Vector]:
     """Better weights (c,) > 0 and multipliers (n,), to a relative complementarity `gap`, and the row sums (n,)."""
+    # `pull` is kappa: a larger one brings row sums closer to 1, and multipliers farther from those that were priced.
     # Cost: some ten steps of two systems, each some ten or twenty products with the visible part of G. Memory: this
     # part, its transpose, and the inverse blocks.
-    system = _Proximal(matrix, blocks, cost, dual, gap)
+    system = _Proximal(matrix, blocks, cost, dual, pull=pull, gap=gap)
     # A start near the central path: every product of weight and price is at least `products`, as far as prices allow.
     products = CONSTANTS.start * system.loss / matrix.size
     price = np.maximum(cost - matrix.across(dual), products / np.maximum(weight, 1e-300))

@@ -39,11 +39,13 @@ class PoolConstants:
     kept: float = 0.35  # share of the lowering by neighbours that the certificate spares; measured on two maps
     growth: float = 1.6  # of a loss by the share of lengths that row sums use; measured on northeast
     growth_squared: float = 2.0
+    pull: float = 3.0  # kappa of pool_master.py, in rounds
+    levelling_pull: float = 30.0  # the same for levelling: 3 needs five masters for the same row sums
     same: float = 0.01  # nats within which offsets count as equal
     master_share: float = 0.2  # of the gap asked for, that the master may leave
     master_gap: float = 2e-4  # the least relative gap that the master is asked for
-    enough: float = 0.72  # of the gap asked for: estimate after levelling at which rounds end at first
-    enough_before: float = 1.1  # the same before levelling, which takes off a third
+    enough: float = 0.88  # of the gap asked for: estimate after levelling at which rounds end at first
+    levelled: float = 0.62  # of the gap that levelling leaves, before it was measured
     caution: float = 0.9  # factor on `enough` after a certificate that misses the gap, beyond the share missed
     attempts: int = 3  # certificates, at most
     slow: float = 0.9  # share of the gap before: a round that leaves more, and finds no column, is the last
@@ -138,6 +140,7 @@ class PoolRun:
         blocks, wanted = PlaceBlocks(self.places), self.targets.gap
         max_rounds = CONSTANTS.rounds(self.places.size)
         first_gap, stopped, seconds, is_levelled = np.inf, "rounds", 0.0, False
+        levelled = CONSTANTS.levelled
         while self.number < max_rounds:
             started = time.monotonic()
             if started + seconds > self._latest():
@@ -149,9 +152,9 @@ class PoolRun:
             first = self._improve(blocks)
             self.number += 1
             first_gap, seconds = relative_gap(first, self.best_bound), time.monotonic() - started
-            # Levelling costs several masters, so it waits until the gap is in sight or nothing else helps.
+            # Levelling costs several masters, so it waits until it promises the gap, or nothing else helps.
             is_slow = first_gap > CONSTANTS.slow * before
-            is_levelled = first_gap <= CONSTANTS.enough_before * wanted or (is_slow and not has_grown)
+            is_levelled = levelled * first_gap <= self.enough * wanted or (is_slow and not has_grown)
             if is_levelled:
                 self._level(blocks)
             # The priced multipliers and the loss with the cost of row sums estimate the final gap.
@@ -159,8 +162,10 @@ class PoolRun:
             size = {"variables": self.pool.columns.size, "constraints": self.places.size}
             bounds = {"loss": self.least_loss, "lower_bound": self.best_bound, "gap": gap}
             self.report("pool of columns, estimated", round=self.number - 1, **bounds, **size)
-            if gap <= self.enough * wanted and first_gap <= CONSTANTS.enough_before * wanted:
-                return "gap"
+            if is_levelled:
+                if gap <= self.enough * wanted:
+                    return "gap"
+                levelled = gap / first_gap
             if is_slow and not has_grown:
                 break
         if self.number and not is_levelled:
@@ -276,7 +281,7 @@ class PoolRun:
     def _improve(self, blocks: PlaceBlocks) -> float:
         assert self.pool is not None
         started = time.monotonic()
-        weight, dual, loss = self._master(blocks, self.pool.weight, self.state.dual, self._latest())
+        weight, dual, loss = self._master(blocks, self.pool.weight, self.state.dual, CONSTANTS.pull, self._latest())
         self.pool = replace(self.pool, weight=weight)
         self.state = replace(self.state, dual=dual)
         self.master_seconds = time.monotonic() - started
@@ -291,20 +296,22 @@ class PoolRun:
         for _ in range(CONSTANTS.repeats):
             if time.monotonic() > self._latest(0):
                 break
-            weight, dual, levelled_loss = self._master(blocks, weight, dual, self._latest(0))
+            weight, dual, levelled_loss = self._master(blocks, weight, dual, CONSTANTS.levelling_pull, self._latest(0))
             gained, loss = loss - levelled_loss, min(loss, levelled_loss)
             wanted = self.targets.gap
             if gained < CONSTANTS.repeat_gain * wanted * loss or self._gap() <= self.enough * wanted:
                 break
 
     def _master(
-        self, blocks: PlaceBlocks, weight: Vector, dual: Vector, deadline: float
+        self, blocks: PlaceBlocks, weight: Vector, dual: Vector, pull: float, deadline: float
     ) -> tuple[Vector, Vector, float]:
         # The mechanism is made from the weights of the smallest loss, which need not be the last.
         assert self.pool is not None
         gap = max(CONSTANTS.master_share * self.targets.gap, CONSTANTS.master_gap)
         cost, target = self.pool.cost, self.pool.target
-        weight, dual, sums = improve(self.pool.matrix, blocks, cost, weight, dual, gap=gap, deadline=deadline)
+        weight, dual, sums = improve(
+            self.pool.matrix, blocks, cost, weight, dual, pull=pull, gap=gap, deadline=deadline
+        )
         # Rows are divided by their sums, and most of a column lies near the place that it reports.
         straight = self.problem.loss.code in (LENGTH, APART)
         growth = CONSTANTS.growth if straight else CONSTANTS.growth_squared
