@@ -63,7 +63,7 @@ from mechdesign.problem.metrics import level_range, plane_level_map
 from mechdesign.problem.problem import DesignProblem
 from mechdesign.solvers.cone.pricing import sum_down
 
-_START = 0.01  # mean costs of a row at the start: a fifth fewer steps than `ConeBlockConstants.start` on pairs
+_START = 0.03  # mean costs of a row at the start: a fifth fewer steps than `ConeBlockConstants.start` on pairs
 _STENCIL = 32  # neighbours of (pairs): 16 cost 0.5 % of the bound, 48 gain 0.2 %
 _GRID = 32  # N of (3)
 _AT_ONCE = 128  # fields of (3)
@@ -147,7 +147,7 @@ def proved_any_bound(program: Positions, count: int, multipliers: Vector) -> flo
 def finest_squares(program: Positions, operations: float) -> int | None:
     """The largest number of squares along the first axis with a step of at most so many operations; None if none."""
     level = level_range(program.problem.metric)[1] * program.problem.metric.scale
-    finest = None
+    counts = []
     for count in range(1, _MAX_SQUARES):
         grid = _grid_of(program, count)
         if grid is None:
@@ -156,13 +156,15 @@ def finest_squares(program: Positions, operations: float) -> int | None:
         fewest = -(-program.problem.reports.size // SYMMETRIES)
         if fewest * (grid.size / SYMMETRIES) ** 2 * grid.size > operations:
             break
-        squares = squares_of(program, count)
-        if squares is None or not squares.fits or squares.operations > operations:
-            break
-        finest = count
+        counts.append(count)
         if level * grid.spacing <= _FINE:
             break
-    return finest
+    # The most first: their tables take longer than those of all others, and are often small enough.
+    for count in reversed(counts):
+        squares = squares_of(program, count)
+        if squares is not None and squares.fits and squares.operations <= operations:
+            return count
+    return None
 
 
 def _grid_of(program: Positions, count: int) -> Domain | None:

@@ -58,9 +58,7 @@ class Scaling:
         ds, dz = norm(s), norm(z)
         unit_s, unit_z = s / ds, z / dz
         gamma = np.sqrt((1 + (unit_s * unit_z).sum(axis=0)) / 2)
-        mirrored = unit_z.copy()
-        mirrored[1:] *= -1
-        self.point = (unit_s + mirrored) / (2 * gamma)
+        self.point = (unit_s + _mirror(unit_z)) / (2 * gamma)
         self.root = self.point.copy()
         self.root[0] += 1
         self.root /= np.sqrt(2 * self.root[0])
@@ -70,19 +68,25 @@ class Scaling:
         return _reflect(vector, self.root) * self.size
 
     def inverse(self, vector: Floats) -> Floats:
-        mirrored = self.root.copy()
-        mirrored[1:] *= -1
-        return _reflect(vector, mirrored) / self.size
+        return _reflect(vector, _mirror(self.root)) / self.size
+
+    def inverse_twice(self, vector: Floats) -> Floats:
+        return _reflect(vector, _mirror(self.point)) / self.size**2
 
     def inverse_square(self) -> Floats:
         """The entries 00, 01, 02, 11, 12, 22 of W^-2, (6 k, m); in two dimensions 00, 01, 11."""
-        first = self.point.copy()
-        first[1:] *= -1
+        first = _mirror(self.point)
         form = np.diag([1.0, *[-1.0] * (len(first) - 1)])
         pairs = zip(*np.triu_indices(len(first)), strict=True)
         entries = np.stack([2 * first[p] * first[q] - form[p, q] for p, q in pairs])
         entries /= self.size**2
         return entries.reshape(-1, entries.shape[2])
+
+
+def _mirror(vector: Floats) -> Floats:
+    mirrored = vector.copy()
+    mirrored[1:] *= -1
+    return mirrored
 
 
 def _reflect(vector: Floats, root: Floats) -> Floats:
@@ -274,38 +278,40 @@ def _step(
     scalings = in_order(lambda k: Scaling(s[k], z[k]), len(parts))
     algebra.factor(scalings)
 
-    def dual_steps(ds: list[Floats], raised: list[Floats]) -> tuple[list[Floats], float]:
-        # dz = W^-1 (u - W^-1 G dx), where `raised` is W^-1 u.
-        def step(k: int) -> tuple[Floats, float]:
-            dz = raised[k] - scalings[k].inverse(scalings[k].inverse(ds[k]))
-            return dz, min(longest_step(s[k], ds[k]), longest_step(z[k], dz))
+    def dual_steps(ds: list[Floats], raised: list[Floats]) -> tuple[list[Floats], float, float]:
+        # dz = W^-1 (u - W^-1 G dx), where `raised` is W^-1 u, and the longest steps of s and z.
+        def step(k: int) -> tuple[Floats, float, float]:
+            dz = raised[k] - scalings[k].inverse_twice(ds[k])
+            return dz, longest_step(s[k], ds[k]), longest_step(z[k], dz)
 
-        steps = in_order(step, len(parts))
-        return [dz for dz, _ in steps], min(length for _, length in steps)
+        changes, primal, dual = zip(*in_order(step, len(parts)), strict=True)
+        return list(changes), min(primal), min(dual)
 
     # Predictor: complementarity 0, whose right side W^-1 u is -z.
     raised = [-block for block in z]
     dx, _ = algebra.solve(residual[0] - algebra.transpose_blocks(raised), residual[1])
     ds = algebra.cone_rows_of_blocks(dx)
-    dz, longest = dual_steps(ds, raised)
-    # Mehrotra: the shorter the step of the predictor, the more the corrector is centred.
-    predictor_step = min(1.0, longest)
-    centring = (1 - predictor_step) ** 3
+    dz, primal, dual_length = dual_steps(ds, raised)
+    primal, dual_length = min(1.0, primal), min(1.0, dual_length)
+    # Mehrotra: the more of the products the predictor leaves, the more the corrector is centred.
+    rows = zip(s, ds, z, dz, strict=True)
+    left = sum(float(((a + primal * da) * (b + dual_length * db)).sum()) for a, da, b, db in rows)
+    centring = min(1.0, (left / (algebra.count * x.shape[1] * mu)) ** 3)
 
     def corrector(k: int) -> Floats:
         # Corrector, in scaled variables: -l o l - (W^-1 ds) o (W dz) + centring mu e, with l = W^-1 s = W z.
         scaled = scalings[k].inverse(s[k])
-        target = -product(scaled, scaled) - predictor_step * product(
-            scalings[k].inverse(ds[k]), scalings[k].times(dz[k])
-        )
+        target = -product(scaled, scaled) - product(scalings[k].inverse(ds[k]), scalings[k].times(dz[k]))
         target[0] += centring * mu
         return scalings[k].inverse(quotient(scaled, target))
 
     raised, remaining = in_order(corrector, len(parts)), 1 - centring
     dx, dl = algebra.solve(remaining * residual[0] - algebra.transpose_blocks(raised), remaining * residual[1])
-    dz, longest = dual_steps(algebra.cone_rows_of_blocks(dx), raised)
-    length = min(1.0, CONSTANTS.step * longest)
-    return x + length * dx, [block + length * change for block, change in zip(z, dz, strict=True)], dual + length * dl
+    # The steps of x and z differ in length: their equations are apart.
+    dz, primal, dual_length = dual_steps(algebra.cone_rows_of_blocks(dx), raised)
+    primal, dual_length = min(1.0, CONSTANTS.step * primal), min(1.0, CONSTANTS.step * dual_length)
+    z = [block + dual_length * change for block, change in zip(z, dz, strict=True)]
+    return x + primal * dx, z, dual + dual_length * dl
 
 
 class _Algebra:
