@@ -11,6 +11,7 @@ from mechdesign.base import interrupts
 from mechdesign.base.arrays import Indices, Integers, Vector
 from mechdesign.factored.ascent import DualState, below_costs
 from mechdesign.factored.ball import Places
+from mechdesign.factored.column_certifier import spare_lengths
 from mechdesign.factored.columns import Columns
 from mechdesign.factored.dataset import ProvedBound
 from mechdesign.factored.field_matrix import FieldMatrix
@@ -37,14 +38,14 @@ class PoolConstants:
     first_passes: int = 3  # before the rounds, on a grid that starts from a coarser one
     few_places: int = 3_000  # up to which wider radii cost nothing
     kept: float = 0.35  # share of the lowering by neighbours that the certificate spares; measured on two maps
-    growth: float = 1.6  # of a loss by the share of lengths that row sums use; measured on northeast
-    growth_squared: float = 2.0
+    growth: float = 1.3  # of a loss by the share of lengths that row sums and rounding take; measured on two maps
+    growth_squared: float = 1.6
     pull: float = 3.0  # kappa of pool_master.py, in rounds
     levelling_pull: float = 30.0  # the same for levelling: 3 needs five masters for the same row sums
     same: float = 0.01  # nats within which offsets count as equal
     master_share: float = 0.2  # of the gap asked for, that the master may leave
     master_gap: float = 2e-4  # the least relative gap that the master is asked for
-    enough: float = 0.88  # of the gap asked for: estimate after levelling at which rounds end at first
+    enough: float = 0.95  # of the gap asked for: estimate after levelling at which rounds end at first
     levelled: float = 0.62  # of the gap that levelling leaves, before it was measured
     caution: float = 0.9  # factor on `enough` after a certificate that misses the gap, beyond the share missed
     attempts: int = 3  # certificates, at most
@@ -111,6 +112,8 @@ class PoolRun:
         units = Units.for_lengths(problem.edges.length)
         self.step = units.nats
         self.lengths = units.quantise(self.places.graph.length)
+        # Lengths are rounded down, by half a unit on average.
+        self.rounded = spare_lengths(problem.edges, units) + units.nats / 2
         n = self.places.size
         self.depths = WIDE if n <= CONSTANTS.few_places else USUAL
         self.state = DualState(dual=np.zeros(n), weight=np.ones(n), ratio=np.ones(n))
@@ -315,7 +318,7 @@ class PoolRun:
         # Rows are divided by their sums, and most of a column lies near the place that it reports.
         straight = self.problem.loss.code in (LENGTH, APART)
         growth = CONSTANTS.growth if straight else CONSTANTS.growth_squared
-        loss = float(cost @ (weight / sums[target])) * (1 + growth * self._used_share(sums))
+        loss = float(cost @ (weight / sums[target])) * (1 + growth * self._lost_share(sums))
         if loss < self.least_loss:
             self.least_loss, self.best_weight = loss, weight
         return weight, np.maximum(dual, 0.0), loss
@@ -323,10 +326,10 @@ class PoolRun:
     def _gap(self) -> float:
         return relative_gap(self.least_loss, self.best_bound)
 
-    def _used_share(self, sums: Vector) -> float:
-        # The mean share of an edge that the row sums at its ends use.
+    def _lost_share(self, sums: Vector) -> float:
+        # The mean share of an edge that the row sums at its ends and rounding take.
         edges = self.problem.edges
-        return float(np.mean(used_slack(edges, np.log(sums)) / edges.length))
+        return float(np.mean((used_slack(edges, np.log(sums)) + self.rounded) / edges.length))
 
 
 def relative_gap(loss: float, bound: float) -> float:

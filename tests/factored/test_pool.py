@@ -74,7 +74,7 @@ def test_interval_contains_optimum(name: str) -> None:
 
 def test_more_rounds_follow_a_wrong_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds that end far too early are certified, miss the gap, and continue."""
-    impatient = replace(rounds.CONSTANTS, enough=10.0, enough_before=20.0)
+    impatient = replace(rounds.CONSTANTS, enough=10.0)
     monkeypatch.setattr(rounds, "CONSTANTS", impatient)
     monkeypatch.setattr(run, "CONSTANTS", impatient)
     stages = []
