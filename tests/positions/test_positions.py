@@ -192,6 +192,65 @@ def test_count_matches_oracle_under_symmetry(flat):
     assert 20 < sum(counts) < 130
 
 
+def turned(p):
+    """The patch (9,) in the four directions of its slope."""
+    square = np.array(p, object).reshape(3, 3)
+    return [np.rot90(square, k).ravel().tolist() for k in range(4)]
+
+
+SLOPE = [3, 3, 3, 5, 5, 5, 7, 7, 7]  # whose steepest corners satisfy the level 1/2 with equality
+
+
+@pytest.mark.parametrize("size", [1, (1 << 21) + 1, (1 << 40) + 1])
+@pytest.mark.parametrize("beside", [0.0, 2.0**-40])
+def test_equality_is_no_breach(size, beside):
+    """No bit of a product is lost, with one level on the cell and with levels that differ a little elsewhere."""
+    for p in turned([size * x for x in SLOPE]):
+        low = np.array(p, object).reshape(3, 3)[::2, ::2].astype(float)
+        levels = 0.5 + beside * (low == low.max())
+        mass, one = patch_of(p, levels.ravel())
+        assert one.breaches(mass) == reference_breaches(mass, one) == 0
+        mass, less = patch_of(p, levels.ravel() - 2.0**-50)
+        assert less.breaches(mass) == 1
+
+
+def test_small_masses_keep_fractions():
+    diagonal = [9, 10, 11, 10, 11, 12, 11, 12, 13]  # 32 <= (40 z)^2 from z = 0.14143 on
+    for z, expected in ((0.1415, 0), (0.1414, 1)):
+        mass, one = patch_of(diagonal, [z] * 4)
+        assert one.breaches(mass) == reference_breaches(mass, one) == expected
+
+
+def least_scale(masses, levels):
+    """The least number by which levels may be multiplied without a breach, to the last bit."""
+    low, high = 0.0, 8.0
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if reference_breaches(*patch_of(masses, middle * levels)) == 0 else (middle, high)
+    return high
+
+
+@pytest.mark.parametrize("spread", [0.0, 0.1])
+def test_count_is_sharp_to_a_unit(spread):
+    """Levels that just satisfy the conditions are accepted with 2^-22 more: no carry is lost."""
+    rng = np.random.default_rng(5)
+    for _ in range(40):
+        masses = rng.integers(1 << 21, 1 << 22, 9).tolist()
+        levels = 1 + spread * rng.random(4)
+        mass, one = patch_of(masses, least_scale(masses, levels) * (1 + 2.0**-22) * levels)
+        assert one.breaches(mass) == 0, (masses, levels)
+
+
+def test_remainders_of_large_masses_hide_no_breach():
+    """Masses of 2^52 and more lose ten bits, which may decide: what they may hide is a breach."""
+    rng = np.random.default_rng(2)
+    for _ in range(40):
+        masses = ((1 << 52) + rng.integers(1 << 46, size=9)).tolist()  # steep masses lose more of T than of G
+        scale = least_scale(masses, np.ones(4))
+        for units in (1, 1 << 6, 1 << 10, 1 << 12, 1 << 14):
+            mass, one = patch_of(masses, [scale * (1 - units * 2.0**-52)] * 4)
+            assert reference_breaches(mass, one) == one.breaches(mass) == 1
+
+
 def test_count_matches_interpolated_coefficients():
     rng = np.random.default_rng(3)
     verdicts = set()
