@@ -20,7 +20,7 @@ from mechdesign.base.streams import visible
 COLUMNS = 79
 _FIRST, _EVERY, _LIVE = 2.0, 10.0, 0.5  # seconds to the first line, between lines, and between states of a live one
 _TICK = 0.05  # seconds between checks whether a line is due
-COMPILING_NOTE = "compiling, once for this kind of work, 5 to 15 CPU seconds: later runs start at once"
+COMPILING_NOTE = "compiling, once for this kind of work, 1 to 15 CPU seconds: later runs start at once"
 _FIRST_KERNEL = "repair."  # of the module with kernels that every design needs
 _PACKAGE = Path(__file__).resolve().parents[1]
 

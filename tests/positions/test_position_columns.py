@@ -25,6 +25,7 @@ from mechdesign.losses import LOSSES, SquaredDistance
 from mechdesign.positions import Positions, cone_blocks
 from mechdesign.positions import columns as by_columns
 from mechdesign.positions import spline as spline_laplace
+from mechdesign.positions.cone_algebra import longest_step
 from mechdesign.positions.patches import Patches, patches
 
 GAP = 1e-5
@@ -155,8 +156,8 @@ def test_longest_step_towards_zero_is_exact() -> None:
     s = np.stack([np.hypot(*tail) + rng.exponential(size=1000), *tail])
     s[1:, :500] = 0
     for point in s.T[:, :, None]:
-        assert cone_blocks.longest_step(point, -3.0 * point) == pytest.approx(1 / 3, rel=1e-6)
-        assert cone_blocks.longest_step(point, 3.0 * point) == np.inf
+        assert longest_step(point, -3.0 * point) == pytest.approx(1 / 3, rel=1e-6)
+        assert longest_step(point, 3.0 * point) == np.inf
 
 
 def test_command_and_file_name_method(run, tmp_path) -> None:
