@@ -192,7 +192,7 @@ def test_count_matches_oracle_under_symmetry(flat):
     assert 20 < sum(counts) < 130
 
 
-def turned(p):
+def quarter_turns(p):
     """The patch (9,) in the four directions of its slope."""
     square = np.array(p, object).reshape(3, 3)
     return [np.rot90(square, k).ravel().tolist() for k in range(4)]
@@ -205,7 +205,7 @@ SLOPE = [3, 3, 3, 5, 5, 5, 7, 7, 7]  # whose steepest corners satisfy the level 
 @pytest.mark.parametrize("beside", [0.0, 2.0**-40])
 def test_equality_is_no_breach(size, beside):
     """No bit of a product is lost, with one level on the cell and with levels that differ a little elsewhere."""
-    for p in turned([size * x for x in SLOPE]):
+    for p in quarter_turns([size * x for x in SLOPE]):
         low = np.array(p, object).reshape(3, 3)[::2, ::2].astype(float)
         levels = 0.5 + beside * (low == low.max())
         mass, one = patch_of(p, levels.ravel())
@@ -241,7 +241,7 @@ def test_count_is_sharp_to_a_unit(spread):
 
 
 def test_remainders_of_large_masses_hide_no_breach():
-    """Masses of 2^52 and more lose ten bits, which may decide: what they may hide is a breach."""
+    """Masses of 2^52 and more lose ten bits; if these decide, a breach is counted."""
     rng = np.random.default_rng(2)
     for _ in range(40):
         masses = ((1 << 52) + rng.integers(1 << 46, size=9)).tolist()  # steep masses lose more of T than of G
