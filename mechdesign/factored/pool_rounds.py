@@ -46,7 +46,7 @@ class PoolConstants:
     master_share: float = 0.2  # of the gap asked for, that the master may leave
     master_gap: float = 2e-4  # the least relative gap that the master is asked for
     enough: float = 0.95  # of the gap asked for: estimate after levelling at which rounds end at first
-    levelled: float = 0.62  # of the gap that levelling leaves, before it was measured
+    levelled: float = 0.75  # of the gap that levelling leaves, before it was measured: 0.65 to 0.8 on two maps
     caution: float = 0.9  # factor on `enough` after a certificate that misses the gap, beyond the share missed
     attempts: int = 3  # certificates, at most
     slow: float = 0.9  # share of the gap before: a round that leaves more, and finds no column, is the last
