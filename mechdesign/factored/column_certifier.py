@@ -34,14 +34,14 @@ _SHARE = 0.7  # of the way to the wanted lengths in a round: with a half a third
 _WEIGHT_ROUNDS = 5
 # A length that falls raises the sums around it by parts of a unit. On short edges, of which many lie within a nat, this
 # pushes others over without end, unless edges keep some of a unit free. On 200 x 200 cells all lengths lost 0.1 %.
-_SHORT, _SPARE = 0.5, 0.5  # nats of such an edge, and units that it keeps free
+_SHORT, _SPARE, _SPARE_SHARE = 0.5, 0.5, 1e-3  # nats of such an edge; units that it keeps free, and a share, at most
 # Passes without an improvement that end the search, and the least relative one that counts; guesses.
 _PATIENCE, _GAIN = 4, 2e-5
 
 
 def spare_lengths(edges: Edges, units: Units) -> Vector:
     """Nats (c,) that edges keep free of rounding."""
-    return np.where(edges.length < _SHORT, _SPARE * units.nats, 0.0)
+    return np.where(edges.length < _SHORT, np.minimum(_SPARE * units.nats, _SPARE_SHARE * edges.length), 0.0)
 
 
 # The row sums use part of each claimed length (solvers/eikonal/row_sum_budget.py), and the kernel gets the rest in
