@@ -28,13 +28,15 @@ from mechdesign.solvers.eikonal.row_sum_budget import remaining_length
 from mechdesign.solvers.result import Report, counter
 
 ROUNDS = 40  # passes in which lengths fall, at most, a guess
-_SHARE = 0.7  # of the way to the wanted lengths in a round: with a half a third more rounds, for 3e-5 of the loss
+# Share of the way to the wanted lengths in a round: with a half a third more rounds, for 3e-5 of the loss.
+_SHARE = 0.7
 # Rounds that divide the weights of columns by the row sum at their report. They take off 0.05 % of the loss, measured
 # on two maps; further ones move sums more than they level them.
 _WEIGHT_ROUNDS = 5
 # A length that falls raises the sums around it by parts of a unit. On short edges, of which many lie within a nat, this
 # pushes others over without end, unless edges keep some of a unit free. On 200 x 200 cells all lengths lost 0.1 %.
-_SHORT, _SPARE, _SPARE_SHARE = 0.5, 0.5, 1e-3  # nats of such an edge; units that it keeps free, and a share, at most
+# Nats of such an edge, and what it keeps free at most: units, and a share of it.
+_SHORT, _SPARE, _SPARE_SHARE = 0.5, 0.5, 1e-3
 # Passes without an improvement that end the search, and the least relative one that counts; guesses.
 _PATIENCE, _GAIN = 4, 2e-5
 

@@ -27,7 +27,7 @@ from mechdesign.solvers.cost_model import GAP, KNOWN, POOL_GAP
 
 # The columns of near places overlap, so a pool takes longer where more are near: the power of their number. Northeast
 # takes some fourteen times as long as the map of Philadelphia of its size.
-_CROWDING = 2.0
+_CROWDING = 2.05
 _NEAR, _NEAR_SHARE, _SAMPLE = 12.0, 0.054, 30  # nats; share of all secrets, measured at 100 x 100; secrets looked at
 _DECADE = 1.2  # factor on the time for each decade of a gap below `GAP`: 1.1 to 1.2 at 900 to 1,225 secrets
 
