@@ -35,7 +35,7 @@ _SHARE = 0.7
 _WEIGHT_ROUNDS = 5
 # A length that falls raises the sums around it by parts of a unit. On short edges, of which many lie within a nat, this
 # pushes others over without end, unless edges keep some of a unit free. On 200 x 200 cells all lengths lost 0.1 %.
-# Nats of such an edge, and what it keeps free at most: units, and a share of it.
+# Length of such an edge in nats; units that it keeps free; and their largest share of its length.
 _SHORT, _SPARE, _SPARE_SHARE = 0.5, 0.5, 1e-3
 # Passes without an improvement that end the search, and the least relative one that counts; guesses.
 _PATIENCE, _GAIN = 4, 2e-5
