@@ -505,7 +505,10 @@ def resources_used() -> tuple[float, float]:
 
 
 def start_process(name: str, route: str, size: Any, checkout: Path) -> subprocess.Popen[str]:
-    words = [sys.executable, str(Path(__file__).resolve()), "--serve", name, route, str(size)]
+    # Entry points name modules of the version that is installed: a checkout's own environment is used if it has one.
+    own = checkout / ".venv" / "bin" / "python"
+    python = str(own) if own.exists() else sys.executable
+    words = [python, str(Path(__file__).resolve()), "--serve", name, route, str(size)]
     environment, pipe = {**os.environ, "PYTHONPATH": str(checkout)}, subprocess.PIPE
     # Processes that `python -m mechdesign` starts look for the package in their folder first.
     return subprocess.Popen(words, stdin=pipe, stdout=pipe, env=environment, cwd=checkout, text=True)
