@@ -78,6 +78,7 @@ class ColumnCertifier:
         # decides the loss.
         edges, size = self.problem.edges, self.problem.domain.size
         units, weight = self.units.quantise(edges.length), self.weight
+        spare = spare_lengths(edges, self.units)
         best_share, best_round = 0.0, 0
         best = self._factors(units, weight), np.ones(size)
         for number in range(1, ROUNDS + 1):
@@ -94,8 +95,7 @@ class ColumnCertifier:
                 break
             # Shorter lengths change the sums, so a part of the way at a time; and none rises: rounding would bring an
             # excess of one unit back.
-            remaining = remaining_length(edges, np.log(sums), SLACK) - spare_lengths(edges, self.units)
-            wanted = self.units.quantise(np.maximum(remaining, 0.0))
+            wanted = self.units.quantise(remaining_length(edges, np.log(sums), SLACK) - spare)
             units = np.minimum(units, units + np.floor(_SHARE * (wanted - units)).astype(np.int64))
             if number <= _WEIGHT_ROUNDS:
                 weight = weight * np.median(sums) / sums[self.target]

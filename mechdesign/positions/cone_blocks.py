@@ -196,24 +196,23 @@ def _step(
     scalings = in_order(lambda k: Scaling(s[k], z[k]), len(parts))
     algebra.factor(scalings)
 
-    def dual_steps(ds: list[Floats], raised: list[Floats]) -> tuple[list[Floats], float, float]:
-        # dz = W^-1 (u - W^-1 G dx), where `raised` is W^-1 u, and the longest steps of s and z.
+    def dual_steps(ds: list[Floats], raised: list[Floats], way: float) -> tuple[list[Floats], float, float]:
+        # dz = W^-1 (u - W^-1 G dx), where `raised` is W^-1 u, and steps of s and z: a share of the way, at most 1.
         def step(k: int) -> tuple[Floats, float, float]:
             dz = raised[k] - scalings[k].inverse_twice(ds[k])
             return dz, longest_step(s[k], ds[k]), longest_step(z[k], dz)
 
-        changes, primal, dual = zip(*in_order(step, len(parts)), strict=True)
-        return list(changes), min(primal), min(dual)
+        changes, of_s, of_z = zip(*in_order(step, len(parts)), strict=True)
+        return list(changes), min(1.0, way * min(of_s)), min(1.0, way * min(of_z))
 
     # Predictor: complementarity 0, whose right side W^-1 u is -z.
     raised = [-block for block in z]
     dx, _ = algebra.solve(residual[0] - algebra.transpose_blocks(raised), residual[1])
     ds = algebra.cone_rows_of_blocks(dx)
-    dz, primal, dual_length = dual_steps(ds, raised)
-    primal, dual_length = min(1.0, primal), min(1.0, dual_length)
+    dz, along, across = dual_steps(ds, raised, 1.0)
     # Mehrotra: the more of the products the predictor leaves, the more the corrector is centred.
     rows = zip(s, ds, z, dz, strict=True)
-    left = sum(float(((a + primal * da) * (b + dual_length * db)).sum()) for a, da, b, db in rows)
+    left = sum(float(((a + along * da) * (b + across * db)).sum()) for a, da, b, db in rows)
     centring = min(1.0, (left / (algebra.count * x.shape[1] * mu)) ** 3)
 
     def corrector(k: int) -> Floats:
@@ -226,10 +225,9 @@ def _step(
     raised, remaining = in_order(corrector, len(parts)), 1 - centring
     dx, dl = algebra.solve(remaining * residual[0] - algebra.transpose_blocks(raised), remaining * residual[1])
     # The steps of x and z differ in length: their equations are apart.
-    dz, primal, dual_length = dual_steps(algebra.cone_rows_of_blocks(dx), raised)
-    primal, dual_length = min(1.0, CONSTANTS.step * primal), min(1.0, CONSTANTS.step * dual_length)
-    z = [block + dual_length * change for block, change in zip(z, dz, strict=True)]
-    return x + primal * dx, z, dual + dual_length * dl
+    dz, along, across = dual_steps(algebra.cone_rows_of_blocks(dx), raised, CONSTANTS.step)
+    z = [block + across * change for block, change in zip(z, dz, strict=True)]
+    return x + along * dx, z, dual + across * dl
 
 
 class _Algebra:

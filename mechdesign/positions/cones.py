@@ -136,8 +136,8 @@ def _satisfies(p: Integers, remainder: Integers, z: Unsigned) -> Mask:
             satisfied[chosen] = _satisfies(p[..., chosen], remainder[chosen], z[:, chosen])
         return satisfied
     # Tensor products: along x first, then along y.
-    value, slope_x = (_along_y(_values, rule(p)) for rule in (_values, _slopes))
-    slope_y = _along_y(_slopes, _values(p))
+    along_x = _values(p)
+    value, slope_x, slope_y = _along_y(_values, along_x), _along_y(_values, _slopes(p)), _along_y(_slopes, along_x)
     # T_ac and G_ac of degree 3. Levels z_kl are weighed with 1 each: the binomials of degree 1.
     # One level on the cell: degree 2 suffices, with nine conditions. With N beyond C along y, and E beyond it along x,
     #     node    (E - W)^2 + (N - S)^2                              <= (2 z C)^2
